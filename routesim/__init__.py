@@ -1,0 +1,1 @@
+"""routesim: traffic routing where a recommendation changes the traffic it was made for."""

@@ -1,0 +1,38 @@
+"""The errors a user can cause.
+
+RoutesimError
+├── InputError          a value that breaks a stated rule (also a ValueError)
+│   └── TooManyStatesError   a plan over more joint histories than fit in memory
+├── NetworkError        a road network or a file of one that cannot be used
+│   └── NoPathError     no way from the origin to the destination
+├── ResultsError        a results folder that cannot be written or read
+└── ScenarioError       a mistake in a scenario file or its name
+"""
+
+
+class RoutesimError(Exception):
+    """The base of every error that a user of routesim can cause."""
+
+
+class InputError(RoutesimError, ValueError):
+    """A value breaks a stated rule; the message names the rule, the value and the fix."""
+
+
+class TooManyStatesError(InputError):
+    """A plan was asked for over more joint histories than fit in memory."""
+
+
+class NetworkError(RoutesimError, ValueError):
+    """A road network, or a file of one, cannot be used; the message says what is wrong and where."""
+
+
+class NoPathError(NetworkError):
+    """No path leads from the origin to the destination."""
+
+
+class ResultsError(RoutesimError):
+    """A results folder cannot be written or read."""
+
+
+class ScenarioError(RoutesimError, ValueError):
+    """A scenario does not exist or breaks a rule; the message names the file, the key and the fix."""
