@@ -1,1 +1,78 @@
-"""routesim: traffic routing where a recommendation changes the traffic it was made for."""
+"""routesim: traffic routing where a recommendation changes the traffic it was made for.
+
+Every public name is found here and loaded on first use, so that importing the package costs next to nothing.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from routesim import congestion as congestion
+    from routesim.actions import ActionSet as ActionSet
+    from routesim.environment import Feedback as Feedback
+    from routesim.environment import Observation as Observation
+    from routesim.environment import RoundEnvironment as RoundEnvironment
+    from routesim.environment import Task as Task
+    from routesim.errors import RoutesimError as RoutesimError
+    from routesim.experiment import replicate as replicate
+    from routesim.experiment import run as run
+    from routesim.learners.base import Learner as Learner
+    from routesim.learners.baselines import UCB1 as UCB1
+    from routesim.learners.baselines import EpsilonGreedy as EpsilonGreedy
+    from routesim.learners.baselines import GreedyCongestion as GreedyCongestion
+    from routesim.learners.baselines import Oracle as Oracle
+    from routesim.learners.baselines import RandomPath as RandomPath
+    from routesim.learners.baselines import ShortestPath as ShortestPath
+    from routesim.learners.baselines import ThompsonSampling as ThompsonSampling
+    from routesim.learners.carmab import CARMAB as CARMAB
+    from routesim.planning import plan as plan
+    from routesim.planning.base import Plan as Plan
+    from routesim.report.plots import plot_regret as plot_regret
+    from routesim.results import Band as Band
+    from routesim.results import Run as Run
+    from routesim.results import regret_band as regret_band
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "ActionSet": "actions",
+    "Band": "results",
+    "CARMAB": "learners.carmab",
+    "EpsilonGreedy": "learners.baselines",
+    "Feedback": "environment",
+    "GreedyCongestion": "learners.baselines",
+    "Learner": "learners.base",
+    "Observation": "environment",
+    "Oracle": "learners.baselines",
+    "Plan": "planning.base",
+    "RandomPath": "learners.baselines",
+    "RoundEnvironment": "environment",
+    "RoutesimError": "errors",
+    "Run": "results",
+    "ShortestPath": "learners.baselines",
+    "Task": "environment",
+    "ThompsonSampling": "learners.baselines",
+    "UCB1": "learners.baselines",
+    "plan": "planning",
+    "plot_regret": "report.plots",
+    "regret_band": "results",
+    "replicate": "experiment",
+    "run": "experiment",
+}
+_MODULES = ("congestion",)
+
+__all__ = sorted([*_HOMES, *_MODULES, "__version__"])
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return import_module(f"routesim.{name}")
+    if name not in _HOMES:
+        raise AttributeError(f"module 'routesim' has no attribute {name!r}")
+    value = getattr(import_module(f"routesim.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

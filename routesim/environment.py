@@ -1,0 +1,430 @@
+"""The paper's protocol: rounds, a window of past actions, and noisy rewards of the edges an action uses.
+
+Each round one action is played. An edge that was used n times in the last `window` rounds pays its mean reward
+at count n plus noise, and an action pays the sum over its edges. Before round 0 the roads are empty.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from operator import index
+from typing import Literal, NamedTuple, Self, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from routesim.actions import ActionSet
+from routesim.compiled import kernel
+from routesim.errors import InputError
+
+Floats: TypeAlias = NDArray[np.float64]
+Knowledge: TypeAlias = Literal["nothing", "free_flow", "rewards"]
+
+_NOISE_BLOCK = 1 << 15
+
+
+class Observation(NamedTuple):
+    """What anyone can see before a round: its number, the last `window` actions (oldest first), the counts.
+
+    `counts` is a read-only view that changes with the next step; copy it to keep it.
+    """
+
+    round: int
+    history: tuple[int, ...]
+    counts: NDArray[np.int32]
+
+
+class Feedback(NamedTuple):
+    """What a round taught: the reward in all, and for each edge position of the action its count and noisy reward."""
+
+    action: int
+    reward: float
+    edges: NDArray[np.int32]
+    counts: NDArray[np.int32]
+    rewards: Floats
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a learner is told at the start; the last two fields stay None unless the learner is entitled to them."""
+
+    actions: ActionSet
+    window: int
+    low: Floats
+    high: Floats
+    noise_std: Floats
+    free_flow_rewards: Floats | None = None
+    rewards: Floats | None = None
+
+    @property
+    def scale(self) -> Floats:
+        """The size of an edge's deviations: the width of its range where finite, else its noise."""
+        return np.where(np.isfinite(self.low), self.high - self.low, self.noise_std)
+
+
+@dataclass
+class Tally:
+    """Feedback added up by (edge, count): uses and summed rewards; `full` once a pair's uses reach its limit."""
+
+    visits: NDArray[np.int64]
+    sums: Floats
+    limits: NDArray[np.int64]
+    full: bool = False
+
+    @classmethod
+    def empty(cls, n_edges: int, window: int) -> Self:
+        """Return a tally of nothing, without limits."""
+        shape = (n_edges, window + 1)
+        unlimited = np.full(shape, np.iinfo(np.int64).max)
+        return cls(np.zeros(shape, dtype=np.int64), np.zeros(shape), unlimited)
+
+    def add(self, feedback: Feedback) -> None:
+        """Add one round."""
+        pairs = feedback.edges, feedback.counts
+        self.visits[pairs] += 1
+        self.sums[pairs] += feedback.rewards
+        self.full |= bool((self.visits[pairs] >= self.limits[pairs]).any())
+
+
+class Trace(NamedTuple):
+    """One row a round: the action, its expected reward, and the reward that was paid."""
+
+    actions: NDArray[np.int32]
+    expected_rewards: Floats
+    rewards: Floats
+
+    @classmethod
+    def empty(cls, rounds: int) -> Self:
+        """Return room for `rounds` rounds."""
+        return cls(np.empty(rounds, dtype=np.int32), np.empty(rounds), np.empty(rounds))
+
+    def part(self, first: int, last: int) -> Self:
+        """Return the rows from `first` up to `last` as a view."""
+        return self._replace(
+            actions=self.actions[first:last],
+            expected_rewards=self.expected_rewards[first:last],
+            rewards=self.rewards[first:last],
+        )
+
+
+class RoundEnvironment:
+    """Rounds on a fixed action set with mean rewards given as a table of edge x count.
+
+    `rewards[j, n]` is the mean reward of edge position j at count n, for n = 0 .. window; it must not rise with
+    the count. `noise_std` is the standard deviation of the Gaussian noise, one number or one per edge.
+    `reward_range` is the range every learner is told; by default (0, 1), and where all rewards are negative
+    (travel times) from minus infinity to the reward of the empty road.
+
+    Created ready for round 0; `reset` starts over with another noise generator.
+    """
+
+    def __init__(
+        self,
+        actions: ActionSet,
+        rewards: ArrayLike,
+        window: int,
+        noise_std: ArrayLike,
+        *,
+        reward_range: tuple[ArrayLike, ArrayLike] | None = None,
+    ) -> None:
+        self.actions = actions
+        self.window = checked_window(window)
+        self.rewards = checked_rewards(rewards, actions.n_edges, self.window)
+        self.noise_std = _per_edge_noise(noise_std, actions.n_edges)
+        self.low, self.high = _reward_range(self.rewards, reward_range)
+        _check_non_increasing(self.rewards)
+        self.rewards.setflags(write=False)
+        self.reset(np.random.default_rng(0))
+
+    @classmethod
+    def from_congestion(
+        cls,
+        actions: ActionSet,
+        base: ArrayLike,
+        congestion: Callable[[NDArray[np.int64]], NDArray[np.float64]],
+        window: int,
+        noise_std: ArrayLike,
+        *,
+        reward_range: tuple[ArrayLike, ArrayLike] | None = None,
+    ) -> Self:
+        """Return the environment with mean rewards base x congestion(count); `base` has one value per edge."""
+        window = checked_window(window)
+        bases = np.asarray(base, dtype=np.float64)
+        if bases.shape != (actions.n_edges,):
+            raise InputError(f"base needs one value per edge, shape ({actions.n_edges},), got shape {bases.shape}")
+        multipliers = np.asarray(congestion(np.arange(window + 1)[np.newaxis, :]), dtype=np.float64)
+        try:
+            multipliers = np.broadcast_to(multipliers, (actions.n_edges, window + 1))
+        except ValueError:
+            raise InputError(
+                f"the congestion function returned shape {multipliers.shape} for counts 0..{window} on "
+                f"{actions.n_edges} edges; it must work element by element"
+            ) from None
+        return cls(actions, bases[:, np.newaxis] * multipliers, window, noise_std, reward_range=reward_range)
+
+    def task(self, knows: Knowledge = "nothing") -> Task:
+        """Return what a learner that `knows` this much is told."""
+        return Task(
+            self.actions,
+            self.window,
+            self.low,
+            self.high,
+            self.noise_std,
+            free_flow_rewards=self.rewards[:, 0] if knows == "free_flow" else None,
+            rewards=self.rewards if knows == "rewards" else None,
+        )
+
+    def reset(self, rng: np.random.Generator) -> None:
+        """Empty the roads, go back to round 0, and draw noise from `rng` from now on."""
+        self._rng = rng
+        self._counts = np.zeros(self.actions.n_edges, dtype=np.int32)
+        self._ring = np.zeros(max(self.window, 1), dtype=np.int32)
+        self._clock = np.zeros(2, dtype=np.int64)  # the round, and how much of the noise block is used up
+        self._noise = np.empty(0)
+        self._seen_counts = np.empty(self.actions.longest, dtype=np.int32)
+        self._seen_rewards = np.empty(self.actions.longest)
+        self._visible_counts = self._counts.view()
+        self._visible_counts.setflags(write=False)
+        self.expected_reward = 0.0
+
+    def observe(self) -> Observation:
+        """Return what can be seen before the coming round."""
+        now = int(self._clock[0])
+        first = max(0, now - self.window)
+        history = tuple(int(self._ring[past % self.window]) for past in range(first, now))
+        return Observation(now, history, self._visible_counts)
+
+    def step(self, action: int) -> Feedback:
+        """Play `action` for one round; its expected reward is then in `expected_reward`, for the record only."""
+        if not 0 <= action < self.actions.n_actions:
+            raise InputError(f"actions run from 0 to {self.actions.n_actions - 1}, got {action}")
+        self._draw_noise()
+        positions = self.actions.positions(action)
+        self.expected_reward, paid = _drive(action, *self._roads(), self._seen_counts, self._seen_rewards)
+        used = len(positions)
+        counts, rewards = self._seen_counts[:used].copy(), self._seen_rewards[:used].copy()
+        return Feedback(int(action), paid, positions, counts, rewards)
+
+    def play(self, policy: NDArray[np.int32], tally: Tally, trace: Trace) -> int:
+        """Play a table of actions by history until `tally` or `trace` is full; return the number of rounds.
+
+        The same numbers as `step` gives, from one compiled loop. The table is indexed as in `planning.exact`.
+        """
+        played, rounds = 0, len(trace.actions)
+        while played < rounds and not tally.full:
+            self._draw_noise()
+            stretch, tally.full = _play(
+                policy,
+                self.actions.n_actions,
+                *self._roads(),
+                self._seen_counts,
+                self._seen_rewards,
+                tally.visits,
+                tally.sums,
+                tally.limits,
+                trace.actions[played:],
+                trace.expected_rewards[played:],
+                trace.rewards[played:],
+            )
+            played += stretch
+        return played
+
+    def _roads(self) -> "_Roads":
+        return (
+            self.actions.indptr,
+            self.actions.indices,
+            self.rewards,
+            self.noise_std,
+            self.window,
+            self._counts,
+            self._ring,
+            self._clock,
+            self._noise,
+        )
+
+    def _draw_noise(self) -> None:
+        """Keep enough noise for one round at hand; blocks of any size give the same stream."""
+        used = int(self._clock[1])
+        if len(self._noise) - used < self.actions.longest:
+            fresh = self._rng.standard_normal(max(_NOISE_BLOCK, 8 * self.actions.longest))
+            self._noise = np.concatenate((self._noise[used:], fresh))
+            self._clock[1] = 0
+
+
+_Roads: TypeAlias = tuple[
+    NDArray[np.int64],
+    NDArray[np.int32],
+    Floats,
+    Floats,
+    int,
+    NDArray[np.int32],
+    NDArray[np.int32],
+    NDArray[np.int64],
+    Floats,
+]
+
+
+def checked_window(window: int) -> int:
+    """Return `window` as a plain integer, or say what is wrong with it."""
+    try:
+        whole = index(window)
+    except TypeError:
+        raise InputError(f"window must be a whole number of rounds, got {window!r}") from None
+    if whole < 0:
+        raise InputError(f"window must be at least 0, got {whole}")
+    return whole
+
+
+def checked_rewards(rewards: ArrayLike, n_edges: int, window: int) -> Floats:
+    """Return a fresh array of finite rewards by (edge, count), or say what is wrong with `rewards`."""
+    table = np.array(rewards, dtype=np.float64, order="C")
+    if table.shape != (n_edges, window + 1):
+        raise InputError(
+            f"rewards need one row per edge and one column per count 0..{window}, "
+            f"shape ({n_edges}, {window + 1}), got shape {table.shape}"
+        )
+    if not np.isfinite(table).all():
+        edge, count = np.argwhere(~np.isfinite(table))[0]
+        raise InputError(f"rewards must be finite, got {table[edge, count]} on edge {edge} at count {count}")
+    return table
+
+
+def _per_edge_noise(noise_std: ArrayLike, n_edges: int) -> Floats:
+    noise = np.asarray(noise_std, dtype=np.float64)
+    if noise.shape not in ((), (n_edges,)):
+        raise InputError(f"noise_std is one number or one per edge, shape ({n_edges},), got shape {noise.shape}")
+    if not np.isfinite(noise).all() or (noise < 0).any():
+        raise InputError(f"noise_std must be finite and at least 0, got {noise_std!r}")
+    return np.ascontiguousarray(np.broadcast_to(noise, (n_edges,)))
+
+
+def _reward_range(rewards: Floats, given: tuple[ArrayLike, ArrayLike] | None) -> tuple[Floats, Floats]:
+    """Return the lowest and highest mean reward a learner is told of each edge, and check that they hold."""
+    edges = len(rewards)
+    if given is not None:
+        low, high = (np.broadcast_to(np.asarray(end, dtype=np.float64), (edges,)) for end in given)
+        if np.isnan(low).any() or not np.isfinite(high).all() or (low > high).any():
+            raise InputError(f"reward_range is (low, high) with low <= high and a finite high, got {given!r}")
+    elif rewards.min() < 0 and rewards.max() <= 0:
+        low, high = np.full(edges, -np.inf), rewards[:, 0]
+    else:
+        low, high = np.zeros(edges), np.ones(edges)
+    outside = (rewards < low[:, np.newaxis]) | (rewards > high[:, np.newaxis])
+    if outside.any():
+        edge, count = np.argwhere(outside)[0]
+        hint = "" if given is not None else "; scale the rewards or give reward_range=(low, high)"
+        raise InputError(
+            f"the mean reward of edge {edge} at count {count} is {rewards[edge, count]:g}, outside the range "
+            f"{low[edge]:g} to {high[edge]:g}{hint}"
+        )
+    return np.ascontiguousarray(low), np.ascontiguousarray(high)
+
+
+def _check_non_increasing(rewards: Floats) -> None:
+    rises = np.diff(rewards, axis=1) > 1e-12 * np.abs(rewards).max(initial=0.0)
+    if rises.any():
+        edge, count = np.argwhere(rises)[0]
+        raise InputError(
+            f"rewards must not rise with the count, but edge {edge} goes from {rewards[edge, count]:g} at count "
+            f"{count} to {rewards[edge, count + 1]:g} at count {count + 1}; congestion cannot make a road better"
+        )
+
+
+@kernel
+def _drive(
+    action: int,
+    indptr: NDArray[np.int64],
+    indices: NDArray[np.int32],
+    rewards: Floats,
+    noise_std: Floats,
+    window: int,
+    counts: NDArray[np.int32],
+    ring: NDArray[np.int32],
+    clock: NDArray[np.int64],
+    noise: Floats,
+    seen_counts: NDArray[np.int32],
+    seen_rewards: Floats,
+) -> tuple[float, float]:
+    """Play one round: read the counts, pay the noisy rewards, move the window; return expected and paid reward."""
+    now, cursor = clock[0], clock[1]
+    expected = paid = 0.0
+    start = indptr[action]
+    for place in range(indptr[action + 1] - start):
+        edge = indices[start + place]
+        count = counts[edge]
+        mean = rewards[edge, count]
+        expected += mean
+        seen_counts[place] = count
+        seen_rewards[place] = mean + noise_std[edge] * noise[cursor]
+        paid += seen_rewards[place]
+        cursor += 1
+    if window > 0:
+        slot = now % window
+        if now >= window:
+            leaving = ring[slot]
+            for place in range(indptr[leaving], indptr[leaving + 1]):
+                counts[indices[place]] -= 1
+        for place in range(start, indptr[action + 1]):
+            counts[indices[place]] += 1
+        ring[slot] = action
+    clock[0] = now + 1
+    clock[1] = cursor
+    return expected, paid
+
+
+@kernel
+def _play(
+    policy: NDArray[np.int32],
+    n_actions: int,
+    indptr: NDArray[np.int64],
+    indices: NDArray[np.int32],
+    rewards: Floats,
+    noise_std: Floats,
+    window: int,
+    counts: NDArray[np.int32],
+    ring: NDArray[np.int32],
+    clock: NDArray[np.int64],
+    noise: Floats,
+    seen_counts: NDArray[np.int32],
+    seen_rewards: Floats,
+    visits: NDArray[np.int64],
+    sums: Floats,
+    limits: NDArray[np.int64],
+    trace_actions: NDArray[np.int32],
+    trace_expected: Floats,
+    trace_rewards: Floats,
+) -> tuple[int, bool]:
+    """Drive by a table of actions until a limit is reached, the trace is full or the noise runs short."""
+    n_states = len(policy)
+    longest = len(seen_counts)
+    state = 0
+    for past in range(max(0, clock[0] - window), clock[0]):
+        state = (state * n_actions + ring[past % window]) % n_states
+    played = 0
+    while played < len(trace_actions) and clock[1] + longest <= len(noise):
+        action = policy[state]
+        trace_actions[played] = action
+        trace_expected[played], trace_rewards[played] = _drive(
+            action,
+            indptr,
+            indices,
+            rewards,
+            noise_std,
+            window,
+            counts,
+            ring,
+            clock,
+            noise,
+            seen_counts,
+            seen_rewards,
+        )
+        reached = False
+        for place in range(indptr[action + 1] - indptr[action]):
+            edge, count = indices[indptr[action] + place], seen_counts[place]
+            visits[edge, count] += 1
+            sums[edge, count] += seen_rewards[place]
+            reached |= visits[edge, count] >= limits[edge, count]
+        state = (state * n_actions + action) % n_states
+        played += 1
+        if reached:
+            return played, True
+    return played, False

@@ -1,0 +1,1 @@
+"""Learners: observations -> estimated rewards -> a plan; and the baselines they are judged against."""

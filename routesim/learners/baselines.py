@@ -1,0 +1,176 @@
+"""Baselines: what people would use otherwise. The first three ignore congestion; the informed ones know it."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from routesim.environment import Feedback, Knowledge, Observation, Tally, Task
+from routesim.errors import InputError
+from routesim.learners.base import Epoch
+from routesim.planning.exact import ExactPlanner, TablePolicy
+
+
+class _ActionAverages(ABC):
+    """Average reward of each action as a whole, whatever the congestion was; every action is tried once first."""
+
+    knows: ClassVar[Knowledge] = "nothing"
+
+    def start(self, task: Task, rng: np.random.Generator) -> None:
+        """Begin a task from nothing."""
+        self._rng = rng
+        self._plays = np.zeros(task.actions.n_actions)
+        self._means = np.zeros(task.actions.n_actions)
+        self._scale = _action_sums(task, task.scale)
+        self._noise_std = np.sqrt(_action_sums(task, task.noise_std**2))
+        self._untried = list(range(task.actions.n_actions))
+
+    def choose(self, observation: Observation) -> int:
+        """Return the first action not tried yet, or else the one with the largest score."""
+        if self._untried:
+            return self._untried[0]
+        return int(np.argmax(self._scores(observation.round)))
+
+    def update(self, feedback: Feedback) -> None:
+        """Take the reward into the action's average."""
+        action = feedback.action
+        if self._untried and action == self._untried[0]:
+            self._untried.pop(0)
+        self._plays[action] += 1
+        self._means[action] += (feedback.reward - self._means[action]) / self._plays[action]
+
+    @abstractmethod
+    def _scores(self, now: int) -> NDArray[np.float64]: ...
+
+
+@dataclass
+class UCB1(_ActionAverages):
+    """Upper confidence bounds on whole actions: average + scale * sqrt(2 log t / plays)."""
+
+    def _scores(self, now: int) -> NDArray[np.float64]:
+        width: NDArray[np.float64] = np.sqrt(2 * np.log(now + 1) / self._plays)
+        return self._means + self._scale * width
+
+
+@dataclass
+class ThompsonSampling(_ActionAverages):
+    """Gaussian Thompson sampling on whole actions with the noise known: a draw from N(average, noise² / plays)."""
+
+    def _scores(self, now: int) -> NDArray[np.float64]:  # noqa: ARG002 - the draw shrinks with plays, not with time
+        return self._rng.normal(self._means, self._noise_std / np.sqrt(self._plays))
+
+
+@dataclass
+class EpsilonGreedy(_ActionAverages):
+    """The best average so far, but any action with probability `epsilon`."""
+
+    epsilon: float = 0.1
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.epsilon <= 1:
+            raise InputError(f"epsilon is a probability between 0 and 1, got {self.epsilon}")
+
+    def _scores(self, now: int) -> NDArray[np.float64]:  # noqa: ARG002 - epsilon does not change with time
+        if self._rng.random() < self.epsilon:
+            return self._rng.random(len(self._means))
+        return self._means
+
+
+@dataclass
+class RandomPath:
+    """Any action, with equal chances."""
+
+    knows: ClassVar[Knowledge] = "nothing"
+
+    def start(self, task: Task, rng: np.random.Generator) -> None:
+        """Begin a task."""
+        self._rng = rng
+        self._n_actions = task.actions.n_actions
+
+    def choose(self, observation: Observation) -> int:  # noqa: ARG002 - chance looks at nothing
+        """Return a random action."""
+        return int(self._rng.integers(self._n_actions))
+
+    def update(self, feedback: Feedback) -> None:
+        """Learn nothing."""
+
+
+@dataclass
+class GreedyCongestion:
+    """Informed: knows the true rewards and takes what pays most at the present counts, without planning ahead."""
+
+    knows: ClassVar[Knowledge] = "rewards"
+
+    def start(self, task: Task, rng: np.random.Generator) -> None:  # noqa: ARG002 - no chance involved
+        """Begin a task."""
+        self._task = task
+        self._rewards = _told(task.rewards)
+        self._edges = np.arange(task.actions.n_edges)
+
+    def choose(self, observation: Observation) -> int:
+        """Return the action that pays most now."""
+        now = self._rewards[self._edges, observation.counts]
+        return int(np.argmax(_action_sums(self._task, now)))
+
+    def update(self, feedback: Feedback) -> None:
+        """Learn nothing; everything is known."""
+
+
+class _FixedPolicy:
+    """A policy decided at the start and kept for ever."""
+
+    _policy: TablePolicy
+
+    def choose(self, observation: Observation) -> int:
+        """Return the action of the policy."""
+        history = observation.history if self._policy.window else ()
+        return self._policy(history)
+
+    def update(self, feedback: Feedback) -> None:
+        """Learn nothing."""
+
+    def epoch(self, now: int) -> Epoch:  # noqa: ARG002 - the one epoch never ends
+        """Return the policy, with a tally that is never full."""
+        return Epoch(self._policy.table, self._tally)
+
+    def _keep(self, policy: TablePolicy, task: Task) -> None:
+        self._policy = policy
+        self._tally = Tally.empty(task.actions.n_edges, task.window)
+
+
+@dataclass
+class ShortestPath(_FixedPolicy):
+    """The action that is best on empty roads, always."""
+
+    knows: ClassVar[Knowledge] = "free_flow"
+
+    def start(self, task: Task, rng: np.random.Generator) -> None:  # noqa: ARG002 - no chance involved
+        """Find the action."""
+        best = np.argmax(_action_sums(task, _told(task.free_flow_rewards)))
+        self._keep(TablePolicy(np.array([best], dtype=np.int32), task.actions.n_actions, 0), task)
+
+
+@dataclass
+class Oracle(_FixedPolicy):
+    """Informed: knows the true rewards and plays the best policy there is; nobody can beat it in the long run."""
+
+    knows: ClassVar[Knowledge] = "rewards"
+
+    def start(self, task: Task, rng: np.random.Generator) -> None:  # noqa: ARG002 - no chance involved
+        """Plan once."""
+        planner = ExactPlanner(task.actions, task.window)
+        self._keep(planner.plan(_told(task.rewards)).policy, task)
+
+
+def _action_sums(task: Task, by_edge: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.add.reduceat(by_edge[task.actions.indices], task.actions.indptr[:-1])
+
+
+def _told(knowledge: NDArray[np.float64] | None) -> NDArray[np.float64]:
+    if knowledge is None:
+        raise InputError(
+            "this learner needs a task that tells it the rewards; make it with environment.task(knows=...)"
+        )
+    return knowledge

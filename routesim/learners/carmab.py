@@ -1,0 +1,93 @@
+"""CARMAB and CARMAB-st: optimism about every (edge, count), and the best policy for it (Algorithms 1 and 3)."""
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from routesim.environment import Feedback, Knowledge, Observation, Tally, Task
+from routesim.errors import InputError
+from routesim.learners.base import Epoch
+from routesim.planning import Method, checked_method, exact_method
+from routesim.planning.base import Plan
+from routesim.planning.exact import ExactPlanner, TablePolicy
+
+
+@dataclass
+class CARMAB:
+    """Congestion-aware routing by multi-armed bandits; arms and paths alike.
+
+    Rewards are estimated per edge and count. An epoch keeps one policy, the best under the highest rewards that
+    the estimates allow, and ends when the uses of some (edge, count) have doubled.
+
+    `confidence` is the constant of the confidence radius (10 in the paper; 1 learns much sooner), `delta` the
+    probability with which it may fail. `monotone` also uses that rewards do not rise with the count: an upper
+    bound at a count bounds every larger count. `planner` is a method of `routesim.plan`.
+    """
+
+    confidence: float = 10.0
+    delta: float = 0.1
+    monotone: bool = False
+    planner: Method = "auto"
+
+    knows: ClassVar[Knowledge] = "nothing"
+
+    tally: Tally = field(init=False, repr=False, compare=False)
+    plan: Plan[TablePolicy] | None = field(init=False, repr=False, compare=False, default=None)
+    epochs: int = field(init=False, repr=False, compare=False, default=0)
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite(self.confidence) and self.confidence > 0):
+            raise InputError(f"confidence must be finite and above 0, got {self.confidence}")
+        if not 0 < self.delta < 1:
+            raise InputError(f"delta must lie between 0 and 1, got {self.delta}")
+        checked_method(self.planner)
+
+    def start(self, task: Task, rng: np.random.Generator) -> None:  # noqa: ARG002 - optimism needs no chance
+        """Begin a task from nothing."""
+        self._task = task
+        self._planner = ExactPlanner(task.actions, task.window)
+        self.tally = Tally.empty(task.actions.n_edges, task.window)
+        self.plan = None
+        self.epochs = 0
+
+    def choose(self, observation: Observation) -> int:
+        """Return the action of the optimistic policy."""
+        return self._plan_at(observation.round).policy(observation.history)
+
+    def update(self, feedback: Feedback) -> None:
+        """Add the rewards seen to the estimates."""
+        self.tally.add(feedback)
+
+    def epoch(self, now: int) -> Epoch:
+        """Return the policy in force at round `now` and the tally that ends it."""
+        return Epoch(self._plan_at(now).policy.table, self.tally)
+
+    def _plan_at(self, now: int) -> Plan[TablePolicy]:
+        """Return the plan in force, made anew if an (edge, count) has doubled."""
+        if self.plan is None or self.tally.full:
+            _, optimistic = self.confidence_set(now)
+            if self.monotone:
+                optimistic = np.minimum.accumulate(optimistic, axis=1)
+            method = exact_method(self.planner)
+            self.plan = self._planner.plan(optimistic, method=method, start=self.plan)
+            visits = self.tally.visits
+            self.tally.limits = visits + np.maximum(1, visits)
+            self.tally.full = False
+            self.epochs += 1
+        return self.plan
+
+    def confidence_set(self, now: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the lowest and highest mean reward of each (edge, count) believed possible at round `now`."""
+        task, visits = self._task, self.tally.visits
+        low, high = task.low[:, np.newaxis], task.high[:, np.newaxis]
+        seen = np.maximum(1, visits)
+        # Algorithm 3's union bound over L edges a path, E edges and the counts; rounds are numbered from 1 there.
+        pairs = task.actions.longest * task.actions.n_edges * max(task.window, 1)
+        radius = np.sqrt(np.log(pairs * (now + 1) / self.delta) / seen)
+        radius *= self.confidence * task.scale[:, np.newaxis]
+        mean = self.tally.sums / seen
+        lower = np.where(visits > 0, np.clip(mean - radius, low, high), low)
+        upper = np.where(visits > 0, np.clip(mean + radius, low, high), high)
+        return lower, upper

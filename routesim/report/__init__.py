@@ -1,0 +1,1 @@
+"""Reports: runs -> plots, maps and pages. Nothing here runs a simulation."""

@@ -1,0 +1,48 @@
+"""Action sets: arms are paths of one edge, and nothing invalid can be built."""
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+import routesim as rs
+from routesim.errors import InputError
+
+
+def test_an_arm_is_a_path_of_one_edge() -> None:
+    arms = rs.ActionSet.arms(3)
+    assert arms.paths == ((0,), (1,), (2,))
+    assert arms.incidence.toarray().tolist() == np.eye(3).tolist()
+    assert (arms.n_actions, arms.n_edges, arms.longest) == (3, 3, 1)
+
+
+def test_columns_are_the_used_edges_in_ascending_order() -> None:
+    actions = rs.ActionSet([(9, 4), (4, 7, 2)])
+    assert actions.edges.tolist() == [2, 4, 7, 9]
+    assert actions.incidence.toarray().astype(int).tolist() == [[0, 1, 0, 1], [1, 1, 1, 0]]
+    assert actions.positions(0).tolist() == [3, 1], "in the order of the path"
+    assert actions.longest == 3
+
+
+@pytest.mark.parametrize("form", [np.array, csr_array], ids=["dense", "sparse"])
+def test_rows_of_an_incidence_become_actions(form: type) -> None:
+    actions = rs.ActionSet.from_incidence(form([[1, 0, 1], [0, 1, 1]]))
+    assert actions.paths == ((0, 2), (1, 2))
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: rs.ActionSet.arms(0), "at least one arm, got k=0"),
+        (lambda: rs.ActionSet([]), "at least one action"),
+        (lambda: rs.ActionSet([(0,), ()]), "action 1 is empty"),
+        (lambda: rs.ActionSet([(0, 1, 0)]), "uses edge 0 twice"),
+        (lambda: rs.ActionSet([(0, -1)]), "edge -1"),
+        (lambda: rs.ActionSet.from_incidence([[1, 0], [0, 0]]), "action 1 is empty"),
+        (lambda: rs.ActionSet.from_incidence([[2, 0]]), "only 0 and 1"),
+        (lambda: rs.ActionSet.from_incidence([1, 0]), "1 dimension"),
+        (lambda: rs.ActionSet.from_incidence([[1, 0], [1, 0]]), "edge column 1 is used by no action"),
+    ],
+)
+def test_what_cannot_be_an_action_set_is_refused(make: object, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        make()

@@ -1,0 +1,102 @@
+"""Imports go one way only, heavy packages come late, and the public names stay."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import routesim as rs
+
+PACKAGE = Path(rs.__file__).parent
+# A module imports only from modules above it.
+ORDER = [
+    "errors",
+    "compiled",
+    "actions",
+    "congestion",
+    "environment",
+    "planning",
+    "learners",
+    "results",
+    "experiment",
+    "scenario",
+    "report",
+    "cli",
+]
+FILES = sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")
+
+
+def imported_layers(path: Path) -> set[str]:
+    layers = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        names = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: imports are absolute"
+            module = node.module or ""
+            names = [f"routesim.{alias.name}" for alias in node.names] if module == "routesim" else [module]
+        layers |= {name.split(".")[1] for name in names if name.startswith("routesim.")}
+    return layers
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(PACKAGE).as_posix())
+def test_a_module_imports_only_from_above(path: Path) -> None:
+    layer = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+    assert layer in ORDER, f"{layer} has no place in the order yet"
+    allowed = set(ORDER[: ORDER.index(layer) + 1])
+    assert imported_layers(path) <= allowed
+
+
+def test_the_public_names_are_these() -> None:
+    assert rs.__all__ == sorted(
+        [
+            "ActionSet",
+            "Band",
+            "CARMAB",
+            "EpsilonGreedy",
+            "Feedback",
+            "GreedyCongestion",
+            "Learner",
+            "Observation",
+            "Oracle",
+            "Plan",
+            "RandomPath",
+            "RoundEnvironment",
+            "RoutesimError",
+            "Run",
+            "ShortestPath",
+            "Task",
+            "ThompsonSampling",
+            "UCB1",
+            "__version__",
+            "congestion",
+            "plan",
+            "plot_regret",
+            "regret_band",
+            "replicate",
+            "run",
+        ]
+    )
+    assert dir(rs) == rs.__all__
+    for name in rs.__all__:
+        assert getattr(rs, name) is not None
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        _ = rs.nonsense
+
+
+def test_type_checkers_see_the_same_names() -> None:
+    tree = ast.parse((PACKAGE / "__init__.py").read_text(encoding="utf-8"))
+    (block,) = (node for node in tree.body if isinstance(node, ast.If))
+    seen = {alias.asname for node in block.body if isinstance(node, ast.ImportFrom) for alias in node.names}
+    assert seen | {"__version__"} == set(rs.__all__)
+
+
+@pytest.mark.parametrize("statement", ["import routesim", "import routesim.cli"])
+def test_importing_is_cheap(statement: str) -> None:
+    heavy = ("numpy", "numba", "scipy", "matplotlib", "pyarrow", "pydantic", "networkx")
+    code = f"{statement}; import sys; print([name for name in {heavy} if name in sys.modules])"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "[]"
