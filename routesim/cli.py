@@ -19,15 +19,21 @@ app = typer.Typer(
 )
 
 
-@app.callback()
-def _version(
-    version: Annotated[bool, typer.Option("--version", help="Show the version and stop.", is_eager=True)] = False,
-) -> None:
-    if version:
+def _show_version(wanted: bool) -> None:
+    if wanted:
         import routesim
 
         typer.echo(routesim.__version__)
         raise typer.Exit
+
+
+@app.callback()
+def _common(
+    version: Annotated[
+        bool, typer.Option("--version", help="Show the version and stop.", is_eager=True, callback=_show_version)
+    ] = False,
+) -> None:
+    pass
 
 
 @app.command()
@@ -66,7 +72,7 @@ def _run_bandit(scenario: "Scenario", folder: Path, workers: int, *, quiet: bool
     from routesim.results import write_folder
 
     curves = []
-    settings = [(window, choice) for window in scenario.bandit.windows for choice in scenario.learners]
+    settings = [(window, choice) for choice in scenario.learners for window in scenario.bandit.windows]
     with Progress(console=Console(stderr=True), disable=quiet) as progress:
         bar = progress.add_task("", total=len(settings) * scenario.replications * scenario.rounds)
         for window, choice in settings:
@@ -84,18 +90,22 @@ def _run_bandit(scenario: "Scenario", folder: Path, workers: int, *, quiet: bool
     about = {"scenario": scenario.model_dump(mode="json")}
     write_folder(folder, lambda target: write_report(target, curves, about))
     if not quiet:
-        _show_table(Console(), scenario, curves)
+        console = Console()
+        console.width = max(console.width, 100)
+        _show_table(console, scenario, curves)
         typer.echo(f"figure, curves and table: {folder}")
 
 
 def _show_table(console: "Console", scenario: "Scenario", curves: "list[Curve]") -> None:
     from rich.table import Table
 
-    table = Table(title=f"{scenario.title}\naverage regret, mean ± 95 % band over {scenario.replications} replications")
+    table = Table(
+        title=f"{scenario.title}\naverage regret by rounds, mean ± 95 % band over {scenario.replications} replications"
+    )
     for heading in ("window", "learner"):
-        table.add_column(heading)
+        table.add_column(heading, no_wrap=True)
     for number in curves[0].milestones.rounds:
-        table.add_column(f"{number:,} rounds", justify="right")
+        table.add_column(f"{number:,}", justify="right")
     for curve in curves:
         half = (curve.milestones.upper - curve.milestones.lower) / 2
         cells = [f"{mean:.4f} ± {width:.4f}" for mean, width in zip(curve.milestones.mean, half, strict=True)]
