@@ -17,7 +17,7 @@ import numpy as np
 
 import routesim
 from routesim import paths as rp
-from routesim.search import Floats
+from routesim.search import ROUNDING, Floats
 
 K = 8
 PENALTY, MAX_OVERLAP, MAX_DETOUR = 1.15, 0.75, 0.5
@@ -84,7 +84,7 @@ class Peer:
                 self.graph[self.tails[edge]][self.heads[edge]][edge]["penalised"] *= PENALTY
             touched |= set(found)
             route = self.straighten(found, rp.STRETCH * shortest)
-            near = self.cost(route) <= (1 + MAX_DETOUR) * shortest * (1 + rp.ROUNDING)
+            near = self.cost(route) <= (1 + MAX_DETOUR) * shortest * (1 + ROUNDING)
             if near and all(self.differ(route, kept) for kept in routes):
                 routes.append(route)
                 if len(routes) == K:
@@ -111,7 +111,7 @@ class Peer:
                 direct = route[first:last]
                 if direct:
                     direct = self.find(self.tails[route[first]], self.heads[route[last - 1]], "true")
-                if self.cost(direct) < cost * (1 - rp.ROUNDING):
+                if self.cost(direct) < cost * (1 - ROUNDING):
                     route = self.without_loops(route[:first] + direct + route[last:])
                     changed = True
                 else:
@@ -163,7 +163,7 @@ def compare(title: str, pairs: list[tuple[int, int]], ours: Solver, peer: Solver
         same += len(mine) == len(others) and np.allclose(mine, others)
         n_routes.append(len(mine))
     print(
-        f"{title}: {np.mean(n_routes):.1f} a pair, at the same costs through networkx in {same} of {len(pairs)}"
+        f"{title}: {np.mean(n_routes):.1f} a pair, the same costs through networkx in {same} of {len(pairs)}"
     )
     for name, row in zip(("routesim", "networkx"), times_ms, strict=True):
         print(

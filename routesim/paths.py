@@ -15,6 +15,7 @@ from routesim.errors import InputError
 from routesim.search import (
     DONE,
     NOWHERE,
+    ROUNDING,
     Edges,
     Floats,
     Graph,
@@ -22,16 +23,13 @@ from routesim.search import (
     checked,
     find,
     no_path,
-    search,
     shortest_path,
     shortest_tree,
-    trace,
+    straighten,
     tree,
 )
 
 __all__ = ["Graph", "Workspace", "all_paths", "k_shortest", "penalty_paths", "shortest_path", "shortest_tree"]
-
-ROUNDING = 1e-9  # relative difference of costs that is put down to rounding
 
 # Penalty paths
 STRETCH = 0.05  # parts of a path up to this share of the shortest cost are shortest paths themselves
@@ -86,20 +84,20 @@ def penalty_paths(
     if not 0 <= max_detour < np.inf:
         raise InputError(f"max_detour must be a finite fraction of at least 0, got {max_detour}")
     work = Workspace.build(graph)
-    from_origin, _ = tree(graph, true_costs, origin, work)
-    to_go, _ = tree(graph.reverse(), true_costs, destination, work)
-    shortest = float(from_origin[destination])
+    to_go, _ = tree(graph.reverse(), true_costs, destination, work.no_potential, np.inf, work)
+    shortest = float(to_go[origin])
     if shortest == np.inf:
         raise no_path(origin, destination)
-    longest = (1 + max_detour) * shortest * (1 + ROUNDING)
-    to_go[from_origin + to_go > longest] = np.inf  # these nodes are on no path within the limit
+    longest = float(np.nextafter((1 + max_detour) * shortest * (1 + ROUNDING), np.inf))
+    from_origin, _ = tree(graph, true_costs, origin, to_go, longest, work)
+    to_go[from_origin == np.inf] = np.inf  # these nodes are on no path within the limit
     penalised, ceiling = true_costs.copy(), true_costs * MAX_FACTOR
     paths: list[Edges] = []
     for _ in range(ATTEMPTS * wanted):
         found = find(graph, penalised, origin, destination, to_go, NOWHERE, work)
         penalised[found] = np.minimum(penalised[found] * min(penalty, MAX_FACTOR), ceiling[found])
-        path = _straighten(graph, true_costs, found, STRETCH * shortest, to_go, work)
-        near = _cost(true_costs, path) <= longest
+        path = straighten(graph, true_costs, found, STRETCH * shortest, to_go, work)
+        near = _cost(true_costs, path) < longest
         if near and all(_differ(true_costs, path, kept, max_overlap) for kept in paths):
             paths.append(path)
             if len(paths) == wanted:
@@ -115,7 +113,7 @@ def _ranked(graph: Graph, costs: Floats, origin: int, destination: int, k: int, 
     empty sets, so every entry of the queue stands for at least one path of its own: these `limit` counts.
     """
     work, reverse, serial = Workspace.build(graph), graph.reverse(), count()
-    to_go, _ = tree(reverse, costs, destination, work)
+    to_go, _ = tree(reverse, costs, destination, work.no_potential, np.inf, work)
     best = find(graph, costs, origin, destination, to_go, NOWHERE, work)
     if not best.size:
         raise no_path(origin, destination)
@@ -197,51 +195,3 @@ def _branches(
                 places[found], edges[found] = place, edge
                 found += 1
     return bounds[:found], places[:found], edges[:found]
-
-
-@kernel
-def _straighten(
-    graph: Graph, costs: Floats, path: Edges, stretch: float, to_go: Floats, work: Workspace
-) -> Edges:
-    """Replace parts of `path` by shortest paths until every part that costs at most `stretch` is one.
-
-    A part that small lies inside one of the windows searched: each costs up to twice as much, and begins
-    within `stretch` of the one before. Every replacement makes the path cheaper, so this ends.
-    """
-    changed = True
-    while changed:
-        changed, first = False, 0
-        while first < len(path):
-            cost, last, following = 0.0, first, first + 1
-            while last < len(path) and cost + costs[path[last]] <= 2 * stretch:
-                cost += costs[path[last]]
-                last += 1
-                if cost <= stretch:
-                    following = last
-            start, end = int(graph.tails[path[first]]), int(graph.heads[path[max(first, last - 1)]])
-            if search(graph, costs, start, end, to_go, path[:0], cost * (1 - ROUNDING), work):
-                whole = np.concatenate((path[:first], trace(graph, end, work), path[last:]))
-                path = _without_loops(graph, whole, work)
-                changed = True
-            else:
-                first = following
-    return path
-
-
-@kernel
-def _without_loops(graph: Graph, walk: Edges, work: Workspace) -> Edges:
-    """Cut out of a walk whatever lies between two visits to a node."""
-    generation = work.generation[0] + 1
-    work.generation[0] = generation
-    path, length = np.empty(len(walk), dtype=np.int32), 0
-    work.stamp[graph.tails[walk[0]]], work.position[graph.tails[walk[0]]] = generation, 0
-    for edge in walk:
-        head = graph.heads[edge]
-        path[length] = edge
-        length += 1
-        if work.stamp[head] == generation:
-            for cut in path[work.position[head] : length - 1]:
-                work.stamp[graph.heads[cut]] = 0
-            length = work.position[head]
-        work.stamp[head], work.position[head] = generation, length
-    return path[:length].copy()

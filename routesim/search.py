@@ -2,6 +2,9 @@
 
 A path is an int32 array of edge indices. Parallel edges are distinct, self-loops are on no simple path, and
 an edge of infinite cost is closed. Nodes are indices here; whoever knows their labels re-raises with them.
+
+Compiled code that calls the search is in this file too: what is kept on disk is compiled anew when its own
+file changes, not when a file it calls does.
 """
 
 from typing import NamedTuple
@@ -16,6 +19,7 @@ Edges = NDArray[np.int32]
 Floats = NDArray[np.float64]
 
 DONE = -1  # position of a node that has left the heap, or must never enter it
+ROUNDING = 1e-9  # relative difference of costs that is put down to rounding
 NOWHERE = np.empty(0, dtype=np.int32)
 
 
@@ -102,7 +106,8 @@ def shortest_tree(
 
     The cost is inf and the edge -1 where no path leads; at the origin they are 0 and -1.
     """
-    return tree(graph, checked(graph, costs, origin), origin, _fitting(workspace, graph))
+    usable, work = checked(graph, costs, origin), _fitting(workspace, graph)
+    return tree(graph, usable, origin, work.no_potential, np.inf, work)
 
 
 def checked(graph: Graph, costs: ArrayLike, *ends: int) -> Floats:
@@ -270,11 +275,61 @@ def find(
 
 
 @kernel
-def tree(graph: Graph, costs: Floats, origin: int, work: Workspace) -> tuple[Floats, Edges]:
-    """Find the distance and the parent edge of every node."""
-    search(graph, costs, origin, -1, work.no_potential, work.heap[:0], np.inf, work)
+def tree(
+    graph: Graph, costs: Floats, origin: int, potential: Floats, limit: float, work: Workspace
+) -> tuple[Floats, Edges]:
+    """Find distance and parent edge of every node where distance plus potential is below `limit`."""
+    search(graph, costs, origin, -1, potential, work.heap[:0], limit, work)
     distances, parents = np.full(graph.indptr.size - 1, np.inf), np.full(graph.indptr.size - 1, np.int32(-1))
     for node in range(len(distances)):
         if work.stamp[node] == work.generation[0]:
             distances[node], parents[node] = work.distance[node], work.parent[node]
     return distances, parents
+
+
+@kernel
+def straighten(
+    graph: Graph, costs: Floats, path: Edges, stretch: float, to_go: Floats, work: Workspace
+) -> Edges:
+    """Replace parts of `path` by shortest paths until every part that costs at most `stretch` is one.
+
+    A part that small lies inside one of the windows searched: each costs up to twice as much, and begins
+    within `stretch` of the one before. Every replacement makes the path cheaper, so this ends.
+    """
+    changed = True
+    while changed:
+        changed, first = False, 0
+        while first < len(path):
+            cost, last, following = 0.0, first, first + 1
+            while last < len(path) and cost + costs[path[last]] <= 2 * stretch:
+                cost += costs[path[last]]
+                last += 1
+                if cost <= stretch:
+                    following = last
+            start, end = int(graph.tails[path[first]]), int(graph.heads[path[max(first, last - 1)]])
+            if search(graph, costs, start, end, to_go, path[:0], cost * (1 - ROUNDING), work):
+                whole = np.concatenate((path[:first], trace(graph, end, work), path[last:]))
+                path = _without_loops(graph, whole, work)
+                changed = True
+            else:
+                first = following
+    return path
+
+
+@kernel
+def _without_loops(graph: Graph, walk: Edges, work: Workspace) -> Edges:
+    """Cut out of a walk whatever lies between two visits to a node."""
+    generation = work.generation[0] + 1
+    work.generation[0] = generation
+    path, length = np.empty(len(walk), dtype=np.int32), 0
+    work.stamp[graph.tails[walk[0]]], work.position[graph.tails[walk[0]]] = generation, 0
+    for edge in walk:
+        head = graph.heads[edge]
+        path[length] = edge
+        length += 1
+        if work.stamp[head] == generation:
+            for cut in path[work.position[head] : length - 1]:
+                work.stamp[graph.heads[cut]] = 0
+            length = work.position[head]
+        work.stamp[head], work.position[head] = generation, length
+    return path[:length].copy()
