@@ -253,7 +253,7 @@ class _EdgeReader:
         geometry = self.data.get("geometry")
         if geometry is None or geometry == "":
             return np.empty((0, 2))
-        points = self._wkt(geometry) if isinstance(geometry, str) else self._line(geometry)
+        points = parse_linestring(geometry, self.where) if isinstance(geometry, str) else self._line(geometry)
         tail = self.edge.tail
         if self.edge.backward and len(points):
             # An undirected edge's line starts at either end: turn it so that it starts at this edge's tail.
@@ -268,15 +268,17 @@ class _EdgeReader:
         except (AttributeError, NotImplementedError, TypeError, ValueError, IndexError):
             raise NetworkError(f"geometry must be a line, got {geometry!r:.80} on {self.where}") from None
 
-    def _wkt(self, text: str) -> FloatArray:
-        kind, bracket, rest = text.strip().partition("(")
-        try:
-            if kind.strip().upper() != "LINESTRING" or not bracket or not rest.endswith(")"):
-                raise ValueError
-            points = [[float(number) for number in point.split()[:2]] for point in rest[:-1].split(",")]
-            return np.array(points, dtype=np.float64).reshape(len(points), 2)
-        except ValueError:
-            raise NetworkError(f"geometry must be a LINESTRING, got {text!r:.80} on {self.where}") from None
+
+def parse_linestring(text: str, where: str) -> FloatArray:
+    """Read the points of a LINESTRING in well-known text."""
+    kind, bracket, rest = text.strip().partition("(")
+    try:
+        if kind.strip().upper() != "LINESTRING" or not bracket or not rest.endswith(")"):
+            raise ValueError
+        points = [[float(number) for number in point.split()[:2]] for point in rest[:-1].split(",")]
+        return np.array(points, dtype=np.float64).reshape(len(points), 2)
+    except ValueError:
+        raise NetworkError(f"geometry must be a LINESTRING, got {text!r:.80} on {where}") from None
 
 
 def _in_stored_order(edges: Sequence[Edge]) -> Sequence[Edge]:
@@ -310,7 +312,7 @@ def _coordinates(
 def _crs(stated: object, x: FloatArray, y: FloatArray) -> str:
     if stated is not None and str(stated).strip():
         text = str(stated).strip()
-        geographic = text.upper() in {"EPSG:4326", "WGS84", "OGC:CRS84", "URN:OGC:DEF:CRS:OGC:1.3:CRS84"}
+        geographic = text.upper() in {"EPSG:4326", "WGS84", "OGC:CRS84"} or text.startswith("+proj=longlat")
         return GEOGRAPHIC if geographic else text
     with np.errstate(invalid="ignore"):
         outside = (np.abs(x) > 180).any() or (np.abs(y) > 90).any()
