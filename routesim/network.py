@@ -29,7 +29,7 @@ EARTH_RADIUS_M = 6_371_009.0
 GEOGRAPHIC = "EPSG:4326"
 
 # One bit of `imputed_bits` per attribute that an importer may have had to fill in from a rule.
-IMPUTED_BITS: Mapping[str, int] = {"speed": 1, "lanes": 2, "capacity": 4, "bpr": 8, "length": 16}
+IMPUTED_BITS: Mapping[str, int] = {"speed": 1, "lanes": 2, "capacity": 4, "bpr": 8}
 
 # Attributes of an edge that are numbers, with the rule each value keeps. NaN is "unknown" where allowed.
 _EDGE_RULES: Mapping[str, tuple[str, bool]] = {
@@ -52,12 +52,12 @@ class RoadNetwork:
     `out_edges[indptr[i]:indptr[i + 1]]`, in ascending order. `labels[i]` is the name node `i` came with.
 
     Nodes: `x` and `y` are longitude and latitude in degrees while `crs` is "EPSG:4326", otherwise planar
-    coordinates in metres; NaN where a node came without. `no_through` marks zones of TNTP networks: a trip may
-    start or end there and never pass through.
+    coordinates in metres; NaN where a node came without. `no_through` marks zones of TNTP networks: a trip
+    may start or end there and never pass through.
 
-    Edges: `length_m` and `speed_kph` may be NaN (unknown); `free_flow_s`, `lanes`, `capacity_vph` (vehicles an
-    hour in this direction), `bpr_alpha` and `bpr_beta` are always known. `names` and `highways` hold the street's
-    name and class, "" where unknown. `keys` tells parallel edges apart. The line of edge `e` is
+    Edges: `length_m` and `speed_kph` may be NaN (unknown); `free_flow_s`, `lanes`, `capacity_vph` (vehicles
+    an hour in this direction), `bpr_alpha` and `bpr_beta` are always known. `names` and `highways` hold the
+    street's name and class, "" where unknown. `keys` tells parallel edges apart. The line of edge `e` is
     `shape_xy[shape_offsets[e]:shape_offsets[e + 1]]`, empty where unknown. What a rule filled in is marked:
     see `imputed`. The rules are in `routesim.importers.defaults`.
     """
@@ -167,7 +167,7 @@ class RoadNetwork:
         counts = np.diff(offsets)
         if offsets[0] != 0 or offsets[-1] != len(shape) or (counts < 0).any() or (counts == 1).any():
             raise NetworkError(
-                "shape_offsets must rise from 0 to the number of points, with no point or at least two points an edge"
+                "shape_offsets must rise from 0 to the number of points, by none or at least two an edge"
             )
         put(self, "shape_offsets", offsets)
         put(self, "shape_xy", shape)
@@ -247,10 +247,10 @@ class RoadNetwork:
         return self.x if which == "lon" else self.y
 
     def imputed(self, attribute: str) -> BoolArray:
-        """Mark the edges whose `attribute` (speed, lanes, capacity, bpr or length) a rule filled in."""
+        """Mark the edges whose `attribute` (speed, lanes, capacity or bpr) a rule filled in."""
         if attribute not in IMPUTED_BITS:
             raise NetworkError(f"imputed takes one of {', '.join(IMPUTED_BITS)}, got {attribute!r}")
-        return (self.imputed_bits & np.uint8(IMPUTED_BITS[attribute])) != 0
+        return np.asarray((self.imputed_bits & np.uint8(IMPUTED_BITS[attribute])) != 0, dtype=np.bool_)
 
     def shape(self, edge: int) -> FloatArray:
         """Return the line of an edge, point by point: as it came, or straight between its ends."""
@@ -290,7 +290,7 @@ class RoadNetwork:
             )
         tree, nodes = self._tree
         point = _on_sphere(np.array([x]), np.array([y])) if self.is_geographic else np.array([[x, y]])
-        return self.labels[int(nodes[int(tree.query(point)[1][0])])]
+        return self.labels[int(nodes[np.ravel(tree.query(point)[1])[0]])]
 
     @cached_property
     def _tree(self) -> tuple[cKDTree, IntArray]:
@@ -349,8 +349,9 @@ class RoadNetwork:
         return consolidate(self, tolerance_m)
 
     # ---- in and out -----------------------------------------------------------------------------------
-    # The readers and writers live in routesim.importers, which builds on this module. The methods below look them
-    # up when called: the one upward reference, so that users find every road into a network on the class itself.
+    # The readers and writers live in routesim.importers, which builds on this module. The methods below
+    # look them up when called: the one upward reference, so that users find every road into a network on
+    # the class itself.
 
     @classmethod
     def from_networkx(cls, graph: nx.Graph, **options: Any) -> RoadNetwork:

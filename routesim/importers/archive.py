@@ -1,8 +1,9 @@
 """routesim's own file of a network: a zip of plain NumPy arrays (.npz), compact, exact and checked when read.
 
-Numbers on a decimal grid, as OpenStreetMap's coordinates are (1e-7 degrees), are stored as whole differences from
-the one before; all others as they are. Either way they come back bit for bit. Texts are stored once each, as JSON.
-Nothing in the file is ever executed (no pickles), and its sizes are checked before memory is taken.
+Numbers on a decimal grid, as OpenStreetMap's coordinates are (1e-7 degrees), are stored as whole
+differences from the one before; all others as they are. Either way they come back bit for bit. Texts are
+stored once each, as JSON. Nothing in the file is ever executed (no pickles), and its sizes are checked
+before memory is taken.
 """
 
 import io
@@ -65,7 +66,7 @@ def load(path: str | Path, *, max_bytes: int = MAX_BYTES) -> RoadNetwork:
 def read(stream: IO[bytes], where: str, *, max_bytes: int = MAX_BYTES) -> RoadNetwork:
     """Read a network from an open file; `where` names it in errors."""
     try:
-        return _build(_read_arrays(stream, max_bytes))
+        return _build(read_arrays(stream, max_bytes))
     except NetworkError as error:
         raise NetworkError(f"{where}: {error}") from None
     except (
@@ -85,10 +86,11 @@ def _build(arrays: dict[str, NDArray[Any]]) -> RoadNetwork:
         labels = tuple(decode_label(text) for text in _texts(stored))
     else:
         labels = tuple(np.cumsum(stored.astype(np.int64)).tolist())
-    whole = {column: np.cumsum(arrays[column].astype(np.int64)) for column in _WHOLE}
+    whole: dict[str, Any] = {column: np.cumsum(arrays[column].astype(np.int64)) for column in _WHOLE}
     n_nodes, n_edges = len(labels), len(whole["tails"])
-    numbers = {column: _unpack(column, arrays) for column in (*EDGE_NUMBERS, "x", "y", "shape_x", "shape_y")}
-    texts = {}
+    columns = (*EDGE_NUMBERS, "x", "y", "shape_x", "shape_y")
+    numbers: dict[str, Any] = {column: _unpack(column, arrays) for column in columns}
+    texts: dict[str, Any] = {}
     for column in ("names", "highways"):
         table, codes = _texts(arrays[f"{column}_table"]), arrays[f"{column}_codes"].tolist()
         if not isinstance(table, list) or len(codes) != n_edges or (codes and min(codes) < 0):
@@ -136,7 +138,7 @@ def _unpack(column: str, arrays: dict[str, NDArray[Any]]) -> FloatArray:
     return np.asarray(np.cumsum(arrays[f"{column}_steps"].astype(np.int64)) / scale, dtype=np.float64)
 
 
-def _narrow(values: NDArray[np.int64]) -> NDArray[Any]:
+def _narrow(values: NDArray[Any]) -> NDArray[Any]:
     """Return whole numbers in the smallest type that holds them."""
     if len(values) == 0:
         return values.astype(np.int8)
@@ -156,7 +158,8 @@ def _texts(array: NDArray[Any]) -> Any:
     return json.loads(array.astype(np.uint8).tobytes().decode("ascii"))
 
 
-def _read_arrays(stream: IO[bytes], max_bytes: int) -> dict[str, NDArray[Any]]:
+def read_arrays(stream: IO[bytes], max_bytes: int = MAX_BYTES) -> dict[str, NDArray[Any]]:
+    """Return the arrays of an .npz file, each one row of numbers, after a look at their sizes."""
     arrays: dict[str, NDArray[Any]] = {}
     with zipfile.ZipFile(stream) as archive:
         members = archive.infolist()

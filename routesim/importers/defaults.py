@@ -1,16 +1,19 @@
 """What is assumed of a road that does not say: the one table of speeds, lanes and capacities by class.
 
-| what is missing | what is taken | flag |
-|---|---|---|
-| speed | `maxspeed:forward`/`:backward`, else `maxspeed`, read by `parse_maxspeed`; without a readable one the class's speed | speed |
-| lanes in one direction | `lanes:forward`/`:backward`; else `lanes`, halved and rounded down (at least 1) on a two-way road; else the class's | lanes |
-| capacity | lanes x the class's capacity of a lane | capacity |
-| alpha, beta of the BPR function | 0.15 and 4.0 | bpr |
-| length | the line's, or the straight line's between both ends | length, only where a format that states lengths left it out |
+Every importer fills gaps by these rules, and marks what it filled: `network.imputed("speed")` and so on.
 
-A class that is not in the table (or none at all) is treated as "unclassified". Of several values ("50;30",
-"60|80", or one per merged piece in a file of osmnx) the mean is taken. "none" is 130 km/h, "walk" 6 km/h, "signals"
-and "variable" fall back to the class.
+speed     `maxspeed:forward` or `maxspeed:backward`, else `maxspeed`, as `parse_maxspeed` reads it.
+          Without a readable one: the speed of the road's class, marked "speed".
+lanes     In one direction: `lanes:forward` or `lanes:backward`; else `lanes`, on a two-way road halved and
+          rounded down, at least 1. Without these: the lanes of the class, marked "lanes".
+capacity  Without a stated one: lanes times the class's capacity of a lane, marked "capacity".
+bpr       Alpha and beta of the BPR function, without stated ones: 0.15 and 4.0, marked "bpr".
+
+A class that is not in the table, or none at all, is treated as "unclassified". Of several values ("50;30",
+"60|80", or one per merged piece in a file of osmnx) the mean counts. "none" is 130 km/h and "walk" 6 km/h;
+"signals" and "variable" say no speed. A national code ("RO:urban") stands for that country's limit where
+the table below has one, else for the usual one of its kind. Lengths are never assumed: they are stated or
+measured along the line.
 """
 
 import math

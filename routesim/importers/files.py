@@ -37,7 +37,7 @@ def existing_file(path: str | Path, what: str) -> Path:
 
 
 def read_chunks(file: Path, *, max_bytes: int = MAX_BYTES) -> Iterator[bytes]:
-    """Yield a file's bytes, decompressed when it is .gz or .bz2, and stop with an error beyond `max_bytes`."""
+    """Yield a file's bytes, decompressed when it is .gz or .bz2; more than `max_bytes` are an error."""
     total = 0
     try:
         with _open(file) as stream:

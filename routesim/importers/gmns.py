@@ -31,10 +31,11 @@ def from_gmns(
 ) -> RoadNetwork:
     """Read the roads for cars from GMNS tables.
 
-    The format leaves units to its `config.csv`, which many data sets lack. Without `length_unit` ("m", "km", "mi",
-    "ft") and without config.csv, the unit is the one with which the stated lengths fit the lines drawn, and
-    `speed_unit` ("km/h", "mph", "m/s") goes with it. Capacity is per lane and hour, as the format says. Links whose
-    `directed` is false lead both ways; links whose `allowed_uses` name no car are left out.
+    The format leaves units to its `config.csv`, which many data sets lack. Without `length_unit` ("m",
+    "km", "mi", "ft") and without config.csv, the unit is the one with which the stated lengths fit the
+    lines drawn, and `speed_unit` ("km/h", "mph", "m/s") goes with it. Capacity is per lane and hour, as the
+    format says. Links whose `directed` is false lead both ways; links whose `allowed_uses` name no car are
+    left out.
     """
     directory = Path(folder)
     if not directory.is_dir():
@@ -74,7 +75,9 @@ class _Links:
         self.shapes: list[FloatArray] = []
 
     def add(self, number: int, row: Mapping[str, str]) -> None:
-        uses = {use.strip().lower() for use in row.get("allowed_uses", "").replace(";", ",").split(",")} - {""}
+        uses = {use.strip().lower() for use in row.get("allowed_uses", "").replace(";", ",").split(",")} - {
+            ""
+        }
         if uses and not uses & _CAR_USES:
             return
         where = f"{self.where} line {number}"
@@ -157,7 +160,7 @@ class _Links:
                 if 0.8 < ratio / metres < 1.25:
                     return unit
         raise NetworkError(
-            "the unit of length is not stated and no unit fits the lines; pass length_unit='m', 'km', 'mi' or 'ft'"
+            "the unit of length is not stated and none fits the lines; pass length_unit (m, km, mi or ft)"
         )
 
     def _measure(self, e: int, ends: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> float:
@@ -193,12 +196,14 @@ def _table(file: Path, needed: Sequence[str], max_bytes: int) -> list[Row]:
         for column in needed:
             if column not in header:
                 raise NetworkError(f"{file} line 1 needs a column {column}, got {', '.join(header)[:200]}")
-        rows = []
+        rows: list[Row] = []
         for row in reader:
             if not any(row):
                 continue
             if len(row) != len(header):
-                raise NetworkError(f"{file} line {reader.line_num}: {len(header)} values expected, got {len(row)}")
+                raise NetworkError(
+                    f"{file} line {reader.line_num}: {len(header)} values expected, got {len(row)}"
+                )
             rows.append((reader.line_num, dict(zip(header, row, strict=True))))
     except csv.Error as error:
         raise NetworkError(f"{file} line {reader.line_num} is not CSV: {error}") from None

@@ -47,11 +47,12 @@ def from_networkx(
 ) -> RoadNetwork:
     """Take any networkx graph; an undirected edge becomes one edge in each direction.
 
-    The free-flow time of an edge is `free_flow_s`, else `travel_time`, else `length_m` or `length` (metres) over
-    `speed_kph`, `maxspeed` or the default speed of its `highway`. Optional: `capacity_vph` or `capacity` (vehicles
-    an hour), `bpr_alpha` or `alpha`, `bpr_beta` or `beta`, `lanes`, `name`, `highway`, `geometry`. Nodes may carry
-    `x` and `y` (or `lon` and `lat`); they are longitude and latitude unless the graph's `crs` says otherwise or
-    they lie outside ±180, ±90. Labels are kept; edges are in the order networkx lists them.
+    The free-flow time of an edge is `free_flow_s`, else `travel_time`, else `length_m` or `length` (metres)
+    over `speed_kph`, `maxspeed` or the default speed of its `highway`. Optional: `capacity_vph` or
+    `capacity` (vehicles an hour), `bpr_alpha` or `alpha`, `bpr_beta` or `beta`, `lanes`, `name`, `highway`,
+    `geometry`. Nodes may carry `x` and `y` (or `lon` and `lat`); they are longitude and latitude unless the
+    graph's `crs` says otherwise or they lie outside ±180, ±90. Labels are kept; edges are in the order
+    networkx lists them.
     """
     if not all(hasattr(graph, needed) for needed in ("nodes", "edges", "is_directed", "is_multigraph")):
         raise NetworkError(f"from_networkx needs a networkx graph, got {type(graph).__name__}")
@@ -117,7 +118,7 @@ def network_from_records(
         no_through=np.array([_truth(node.get("no_through")) for node in nodes], dtype=np.bool_),
         crs=crs,
         name=name if name is not None else _text(graph.get("name")),
-        attribution=_text(graph.get("attribution")) or _found_attribution(graph),
+        attribution=_text(graph.get("attribution")) or _found_attribution(graph, edges),
         **columns,
     )
 
@@ -240,8 +241,8 @@ class _EdgeReader:
     def need_time(self, length: float, speed: float, highway: str) -> None:
         if math.isnan(length):
             raise NetworkError(
-                f"{self.where} has no free_flow_s: give free_flow_s or travel_time in seconds, or length in metres "
-                "with speed_kph; 'length' is missing"
+                f"{self.where} has no free_flow_s: give free_flow_s or travel_time in seconds, or length in "
+                "metres with speed_kph; 'length' is missing"
             )
         if math.isnan(speed) and not highway:
             raise NetworkError(
@@ -326,8 +327,9 @@ def _keys(edges: Sequence[Edge], tails: IntArray, heads: IntArray) -> IntArray:
     return number_parallel(tails, heads)
 
 
-def _found_attribution(graph: Mapping[str, Any]) -> str:
-    return OSM_ATTRIBUTION if "osmnx" in str(graph.get("created_with", "")).lower() else ""
+def _found_attribution(graph: Mapping[str, Any], edges: Sequence[Edge]) -> str:
+    from_osm = "osmnx" in str(graph.get("created_with", "")).lower() or any("osmid" in e.data for e in edges)
+    return OSM_ATTRIBUTION if from_osm else ""
 
 
 def _several(value: object) -> list[object]:

@@ -30,10 +30,11 @@ def from_osm(
 ) -> RoadNetwork:
     """Read the roads cars may use from an OpenStreetMap file.
 
-    Which ways those are is decided as osmnx does for "drive"; directions by `oneway` and roundabouts. Points that
-    are no junctions are merged away unless `simplify` is False, and only the largest part within which every node
-    reaches every other is kept unless `largest_component` is False. A way that leads out of the extract, to points
-    the file does not hold, is cut there. `max_bytes` limits the size once decompressed.
+    Which ways those are is decided as osmnx does for "drive"; directions by `oneway` and roundabouts.
+    Points that are no junctions are merged away unless `simplify` is False, and only the largest part
+    within which every node reaches every other is kept unless `largest_component` is False. A way that
+    leads out of the extract, to points the file does not hold, is cut there. `max_bytes` limits the size
+    once decompressed.
     """
     file = existing_file(path, "OpenStreetMap (.osm, .osm.gz, .osm.bz2, .osm.pbf)")
     ways = _Ways(file)
@@ -187,6 +188,8 @@ def _read_pbf(file: Path, ways: _Ways, max_bytes: int) -> None:
         reader.with_filter(osmium.filter.KeyFilter("highway"))
         places: dict[int, tuple[int, int]] = {}
         for way in reader:
+            if not isinstance(way, osmium.osm.Way):
+                continue
             tags = dict(way.tags)
             if not is_drivable(tags):
                 continue

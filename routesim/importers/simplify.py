@@ -1,8 +1,9 @@
 """Street pieces between neighbouring points -> a network whose nodes are junctions and dead ends.
 
 A point is passed through, and its pieces merged, where osmnx's simplification does so: it has exactly two
-neighbours and either one way through or the same street in both directions. Where pieces run in parallel, loop,
-or change between one-way and two-way, the point stays a node. A ring without any junction keeps one node.
+neighbours and either one way through or the same street in both directions. Where pieces run in parallel,
+loop, or change between one-way and two-way, the point stays a node. A ring without any junction keeps one
+node.
 """
 
 from collections.abc import Sequence
@@ -37,9 +38,10 @@ class Streets:
 def network_from_streets(
     streets: Streets, *, largest_component: bool, simplify: bool, name: str, attribution: str
 ) -> RoadNetwork:
-    """Merge the pieces into edges; what runs through several roads takes the name and class of its longest part.
+    """Merge the pieces into edges; one through several roads has the name and class of its longest part.
 
-    Lanes and capacity of a merged edge are those of its narrowest piece; its time is the sum of its pieces' times.
+    Lanes and capacity of a merged edge are those of its narrowest piece; its time is the sum of its pieces'
+    times.
     """
     tails, heads, road, backward = streets.tails, streets.heads, streets.road, streets.backward
     n_points = len(streets.node_ids)

@@ -11,7 +11,7 @@ from routesim.network import EDGE_NUMBERS, FloatArray, IntArray, RoadNetwork
 
 
 def subnetwork(network: RoadNetwork, edges: NDArray[Any], nodes: NDArray[Any] | None = None) -> RoadNetwork:
-    """Keep these edges in this order, and these nodes (else those the edges touch) in the order of the network."""
+    """Keep these edges in this order, and these nodes (else those the edges touch) in the network's order."""
     edges = _checked(edges, "edges", network.n_edges)
     touched = np.union1d(network.tails[edges], network.heads[edges])
     kept = touched if nodes is None else np.unique(_checked(nodes, "nodes", network.n_nodes))
@@ -69,9 +69,9 @@ def largest_component_nodes(
 def consolidate(network: RoadNetwork, tolerance_m: float) -> RoadNetwork:
     """Merge the ends of every link of at most `tolerance_m` metres, and what those ends are merged with.
 
-    A merged junction keeps the label of its first node and lies at the mean place of all. Links within it that
-    are not longer than the tolerance disappear with their travel time; longer ones become loops. Nodes marked
-    `no_through` and links of unknown length stay.
+    A merged junction keeps the label of its first node and lies at the mean place of all. Links within it
+    that are not longer than the tolerance disappear with their travel time; longer ones become loops. Nodes
+    marked `no_through` and links of unknown length stay.
     """
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
@@ -85,11 +85,11 @@ def consolidate(network: RoadNetwork, tolerance_m: float) -> RoadNetwork:
     n = network.n_nodes
     links = coo_array((np.ones(int(short.sum())), (tails[short], heads[short])), shape=(n, n))
     _, cluster = connected_components(links.tocsr(), directed=True, connection="weak")
-    _, first, cluster = np.unique(cluster, return_index=True, return_inverse=True)
+    _, first, members = np.unique(cluster, return_index=True, return_inverse=True)
     order = np.argsort(first)  # junctions in the order of their first node
     rank = np.empty_like(order)
     rank[order] = np.arange(len(order))
-    member_of = rank[cluster]
+    member_of = rank[members]
     first = first[order]
     inside = (member_of[tails] == member_of[heads]) & short
     edges = np.flatnonzero(~inside)

@@ -24,7 +24,8 @@ def edge_table(network: RoadNetwork) -> pd.DataFrame:
     """Return one row an edge in edge order, with its line where the network has coordinates."""
     if np.isnan(network.x).all() and len(network.shape_xy) == 0:
         return _columns(network)
-    return to_geodataframe(network)
+    table: pd.DataFrame = to_geodataframe(network)
+    return table
 
 
 def to_geodataframe(network: RoadNetwork) -> gpd.GeoDataFrame:
@@ -126,7 +127,7 @@ def _rebuild(edges: Any, nodes: Any, about: Any) -> RoadNetwork:
 def _columns(network: RoadNetwork) -> pd.DataFrame:
     import pandas as pd
 
-    def labels(ends: Any) -> pd.Series:
+    def labels(ends: Any) -> Any:
         return pd.Series([network.labels[i] for i in ends.tolist()], dtype=_label_dtype(network))
 
     columns: dict[str, Any] = {"u": labels(network.tails), "v": labels(network.heads), "key": network.keys}

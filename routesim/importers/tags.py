@@ -1,4 +1,4 @@
-"""What an OpenStreetMap way's tags say about driving on it: whether, which way, how fast, on how many lanes."""
+"""What the tags of an OpenStreetMap way say: whether cars may drive, which way, how fast, on which lanes."""
 
 import math
 import re
@@ -33,7 +33,7 @@ _REVERSED = {"-1", "reverse", "T"}
 
 
 class Road(NamedTuple):
-    """A drivable way: its directions, and for each (forward, backward) what the tags say, NaN where nothing."""
+    """A drivable way: its directions, and what its tags say for each (forward, backward); NaN is nothing."""
 
     highway: str
     name: str

@@ -30,10 +30,11 @@ def from_tntp(
 ) -> RoadNetwork:
     """Read a `*_net.tntp` file, and a `*_node.tntp` or GeoJSON file of node places where there is one.
 
-    Nodes are labelled by their numbers. Zones numbered below FIRST THRU NODE are marked `no_through`: trips start
-    and end there and never pass. `time_unit` ("s", "min", "h", "h/100") is what one unit of free flow time means and
-    `length_unit` ("m", "km", "mi", "ft") one of length; without them the units the file's header states, else
-    minutes and miles. Capacity is per hour as it stands; b and power become `bpr_alpha` and `bpr_beta`.
+    Nodes are labelled by their numbers. Zones numbered below FIRST THRU NODE are marked `no_through`: trips
+    start and end there and never pass. `time_unit` ("s", "min", "h", "h/100") is what one unit of free flow
+    time means and `length_unit` ("m", "km", "mi", "ft") one of length; without them the units the file's
+    header states, else minutes and miles. Capacity is per hour as it stands; b and power become `bpr_alpha`
+    and `bpr_beta`.
     """
     lines = read_text(net, "TNTP network", max_bytes=max_bytes).splitlines()
     meta, start = _metadata(lines, str(net))
@@ -45,7 +46,9 @@ def from_tntp(
         raise NetworkError(f"{net}: {n_nodes} nodes cannot be joined by {len(lines)} lines of links")
     rows = _links(lines, start, str(net), n_nodes)
     if len(rows) != n_links:
-        raise NetworkError(f"{net} announces {n_links} links and holds {len(rows)}; it breaks off or is damaged")
+        raise NetworkError(
+            f"{net} announces {n_links} links and holds {len(rows)}; it breaks off or is damaged"
+        )
     x, y, crs = _places(nodes, n_nodes, max_bytes)
     try:
         return assemble(
@@ -70,7 +73,12 @@ def from_tntp(
 
 
 def _unit(
-    keyword: str, given: str | None, known: Mapping[str, float], meta: Mapping[str, str], column: str, default: str
+    keyword: str,
+    given: str | None,
+    known: Mapping[str, float],
+    meta: Mapping[str, str],
+    column: str,
+    default: str,
 ) -> str:
     if given is not None:
         if given not in known:
@@ -118,9 +126,13 @@ def _links(lines: list[str], start: int, where: str, n_nodes: int) -> FloatArray
             raise NetworkError(f"{where} line {number} needs {', '.join(_COLUMNS)}, got {len(row)} values")
         for column, value in zip(_COLUMNS, row, strict=True):
             if not math.isfinite(value) or value < 0:
-                raise NetworkError(f"{where} line {number}: {column} must be a number, at least 0, got {value}")
+                raise NetworkError(
+                    f"{where} line {number}: {column} must be a number, at least 0, got {value}"
+                )
         if any(end != int(end) or not 1 <= end <= n_nodes for end in row[:2]):
-            raise NetworkError(f"{where} line {number}: nodes must be numbers from 1 to {n_nodes}, got {fields[:2]}")
+            raise NetworkError(
+                f"{where} line {number}: nodes must be numbers from 1 to {n_nodes}, got {fields[:2]}"
+            )
         rows.append(row)
     return np.array(rows, dtype=np.float64).reshape(len(rows), len(_COLUMNS))
 
@@ -143,7 +155,7 @@ def _places(nodes: str | Path | None, n_nodes: int, max_bytes: int) -> tuple[Flo
 
 
 def _node_rows(text: str, nodes: str | Path) -> list[tuple[str, int, float, float]]:
-    rows = []
+    rows: list[tuple[str, int, float, float]] = []
     for number, line in enumerate(text.splitlines(), 1):
         fields = line.partition(";")[0].replace(",", " ").split()
         if not fields or fields[0].startswith("~") or (not rows and not fields[0].isdigit()):
