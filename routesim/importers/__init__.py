@@ -1,0 +1,1 @@
+"""Place, OSM file, GraphML, networkx, TNTP, GMNS and routesim's own files -> RoadNetwork."""

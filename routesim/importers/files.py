@@ -1,0 +1,106 @@
+"""Files that may be anything: opened, decompressed within a limit, and written in one piece or not at all."""
+
+import bz2
+import gzip
+import os
+import tempfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+from routesim.errors import NetworkError
+
+# How much a file may hold once decompressed. Every reader takes `max_bytes` to raise or lower it.
+MAX_BYTES = 4 * 2**30
+_CHUNK = 2**20
+
+
+def existing_file(path: str | Path, what: str) -> Path:
+    """Return the path of a file that is there and not empty."""
+    try:
+        file = Path(path)
+        if file.is_dir():
+            raise NetworkError(f"{file} is a folder; give the {what} file itself")
+        if not file.exists():
+            raise NetworkError(f"no file {file}; give the path of a {what} file")
+        if not file.is_file():
+            raise NetworkError(f"{file} is not a regular file; give the path of a {what} file")
+        if file.stat().st_size == 0:
+            raise NetworkError(f"{file} is empty; a {what} file was expected")
+    except (OSError, TypeError, ValueError) as error:
+        if isinstance(error, NetworkError):
+            raise
+        raise NetworkError(f"cannot look at {path!r}: {error}") from None
+    return file
+
+
+def read_chunks(file: Path, *, max_bytes: int = MAX_BYTES) -> Iterator[bytes]:
+    """Yield a file's bytes, decompressed when it is .gz or .bz2; more than `max_bytes` are an error."""
+    total = 0
+    try:
+        with _open(file) as stream:
+            while chunk := stream.read(_CHUNK):
+                total += len(chunk)
+                if total > max_bytes:
+                    raise NetworkError(
+                        f"{file} holds more than {max_bytes} bytes once decompressed; "
+                        "raise max_bytes if you trust it"
+                    )
+                yield chunk
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise NetworkError(
+            f"{file} breaks off or is damaged after {total} decompressed bytes: {error}"
+        ) from None
+    except OSError as error:
+        raise NetworkError(f"cannot read {file} after {total} bytes: {error}") from None
+
+
+def read_text(path: str | Path, what: str, *, max_bytes: int = MAX_BYTES) -> str:
+    """Return a whole text file, which must be UTF-8."""
+    file = existing_file(path, what)
+    raw = b"".join(read_chunks(file, max_bytes=max_bytes))
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise NetworkError(
+            f"{file} line {line} is not UTF-8 text: byte {error.start} is {raw[error.start]:#04x}"
+        ) from None
+
+
+def _open(file: Path) -> IO[bytes]:
+    if file.suffix == ".gz":
+        return gzip.open(file, "rb")  # type: ignore[return-value]
+    if file.suffix == ".bz2":
+        return bz2.open(file, "rb")
+    return file.open("rb")
+
+
+@contextmanager
+def written_whole(path: str | Path) -> Iterator[Path]:
+    """Give a temporary path beside `path` to write to, and move it there only when all went well."""
+    target = Path(path)
+    if target.is_dir():
+        raise NetworkError(f"cannot write {target}: it is a folder")
+    try:
+        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=target.suffix)
+        os.close(handle)
+    except OSError as error:
+        raise NetworkError(f"cannot write {target}: {error.strerror or error}") from None
+    temporary = Path(name)
+    try:
+        yield temporary
+        temporary.chmod(0o666 & ~_umask())
+        temporary.replace(target)
+    except OSError as error:
+        raise NetworkError(f"cannot write {target}: {error.strerror or error}") from None
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _umask() -> int:
+    mask = os.umask(0o022)
+    os.umask(mask)
+    return mask
