@@ -55,9 +55,7 @@ class Peer:
         for edge, (tail, head, cost) in enumerate(zip(self.tails, self.heads, self.costs, strict=True)):
             if tail != head:
                 self.graph.add_edge(tail, head, key=edge, true=cost, penalised=cost)
-                if self.simple.has_edge(
-                    tail, head
-                ):  # networkx ranks no parallel edges: put a node into this one
+                if self.simple.has_edge(tail, head):  # networkx ranks no parallel edges: put a node into this one
                     self.simple.add_edge(tail, ("on", edge), true=cost)
                     self.simple.add_edge(("on", edge), head, true=0.0)
                 else:
@@ -162,17 +160,11 @@ def compare(title: str, pairs: list[tuple[int, int]], ours: Solver, peer: Solver
         times_ms[1, column], others = timed(peer, pair)
         same += len(mine) == len(others) and np.allclose(mine, others)
         n_routes.append(len(mine))
-    print(
-        f"{title}: {np.mean(n_routes):.1f} a pair, the same costs through networkx in {same} of {len(pairs)}"
-    )
+    print(f"{title}: {np.mean(n_routes):.1f} a pair, the same costs through networkx in {same} of {len(pairs)}")
     for name, row in zip(("routesim", "networkx"), times_ms, strict=True):
-        print(
-            f"  {name}  median {np.median(row):8.1f} ms   fastest {row.min():8.1f}   slowest {row.max():8.1f}"
-        )
+        print(f"  {name}  median {np.median(row):8.1f} ms   fastest {row.min():8.1f}   slowest {row.max():8.1f}")
     ratios = times_ms[1] / times_ms[0]
-    print(
-        f"  {np.median(ratios):.0f} times faster (median of pairs; {ratios.min():.0f} to {ratios.max():.0f})"
-    )
+    print(f"  {np.median(ratios):.0f} times faster (median of pairs; {ratios.min():.0f} to {ratios.max():.0f})")
     print(f"  first call, which compiles or loads what was compiled: {first_ms:.0f} ms")
 
 
@@ -188,10 +180,7 @@ def main() -> None:
 
     def penalty(origin: int, destination: int) -> list[float]:
         limits = {"penalty": PENALTY, "max_overlap": MAX_OVERLAP, "max_detour": MAX_DETOUR}
-        return [
-            float(costs[path].sum())
-            for path in rp.penalty_paths(graph, costs, origin, destination, K, **limits)
-        ]
+        return [float(costs[path].sum()) for path in rp.penalty_paths(graph, costs, origin, destination, K, **limits)]
 
     def k_shortest(origin: int, destination: int) -> list[float]:
         return [float(costs[path].sum()) for path in rp.k_shortest(graph, costs, origin, destination, K)]

@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from routesim import congestion as congestion
     from routesim.actions import ActionSet as ActionSet
+    from routesim.cities import list_cities as list_cities
+    from routesim.cities import load_city as load_city
+    from routesim.cities import load_zones as load_zones
     from routesim.environment import Feedback as Feedback
     from routesim.environment import Observation as Observation
     from routesim.environment import RoundEnvironment as RoundEnvironment
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
     from routesim.learners.baselines import ShortestPath as ShortestPath
     from routesim.learners.baselines import ThompsonSampling as ThompsonSampling
     from routesim.learners.carmab import CARMAB as CARMAB
+    from routesim.network import RoadNetwork as RoadNetwork
     from routesim.planning import plan as plan
     from routesim.planning.base import Plan as Plan
     from routesim.report.plots import plot_regret as plot_regret
@@ -46,6 +50,7 @@ _HOMES = {
     "Oracle": "learners.baselines",
     "Plan": "planning.base",
     "RandomPath": "learners.baselines",
+    "RoadNetwork": "network",
     "RoundEnvironment": "environment",
     "RoutesimError": "errors",
     "Run": "results",
@@ -53,6 +58,9 @@ _HOMES = {
     "Task": "environment",
     "ThompsonSampling": "learners.baselines",
     "UCB1": "learners.baselines",
+    "list_cities": "cities",
+    "load_city": "cities",
+    "load_zones": "cities",
     "plan": "planning",
     "plot_regret": "report.plots",
     "regret_band": "results",

@@ -1,17 +1,25 @@
 """ActionSet: the candidate s-t paths, or plain arms, that a recommendation chooses from."""
 
-from collections.abc import Iterable, Sequence
+import warnings
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from routesim.errors import InputError
+from routesim.errors import FewerPathsWarning, InputError, NoPathError
+from routesim.network import RoadNetwork
+from routesim.paths import all_paths, k_shortest, penalty_paths
+from routesim.search import Graph
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
+
+PathMethod: TypeAlias = Literal["penalty", "k-shortest", "all"]
+Place: TypeAlias = Hashable
+"""A node label, or a pair of longitude and latitude."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +60,72 @@ class ActionSet:
         if k < 1:
             raise InputError(f"a bandit needs at least one arm, got k={k}")
         return cls((arm,) for arm in range(k))
+
+    @classmethod
+    def between(
+        cls,
+        network: RoadNetwork,
+        origin: Place,
+        destination: Place,
+        k: int = 8,
+        method: PathMethod = "penalty",
+        *,
+        max_overlap: float = 0.75,
+        max_detour: float = 0.5,
+        limit: int = 10_000,
+    ) -> Self:
+        """Return up to `k` simple paths from `origin` to `destination`, the quickest on empty roads first.
+
+        The ends are node labels or (lon, lat) pairs. Methods: `"penalty"`, paths that really differ: two share
+        at most `max_overlap` of the time of the quicker one, and none takes longer than 1 + `max_detour` times
+        the quickest; `"k-shortest"`, the k quickest, however alike; `"all"`, every simple path whatever `k`, an
+        error if there are more than `limit`. Fewer paths than asked for are a FewerPathsWarning.
+        """
+        graph = Graph(network.indptr, network.out_edges, network.tails, network.heads, network.no_through)
+        start, end = _node(network, origin), _node(network, destination)
+        if start == end:
+            raise InputError(f"origin and destination are the same node {network.labels[start]!r}; choose two")
+        try:
+            if method == "penalty":
+                limits = {"max_overlap": max_overlap, "max_detour": max_detour}
+                paths = penalty_paths(graph, network.free_flow_s, start, end, k, **limits)
+            elif method == "k-shortest":
+                paths = k_shortest(graph, network.free_flow_s, start, end, k)
+            elif method == "all":
+                paths = all_paths(graph, start, end, limit)
+                k = len(paths)
+            else:
+                raise InputError(f'the path method is one of "penalty", "k-shortest", "all"; got {method!r}')
+        except NoPathError:
+            ends = f"{network.labels[start]!r} to {network.labels[end]!r}"
+            raise NoPathError(f"no path leads from node {ends}; choose ends that are connected") from None
+        if len(paths) < k:
+            ends = f"{network.labels[start]!r} to {network.labels[end]!r}"
+            found = f"{len(paths)} of {k} paths were found from node {ends}"
+            warnings.warn(f"{found} with method {method!r}", FewerPathsWarning, stacklevel=2)
+        paths.sort(key=lambda path: float(network.free_flow_s[path].sum()))
+        return cls(path.tolist() for path in paths)
+
+    @classmethod
+    def from_paths(cls, network: RoadNetwork, paths: Iterable[Sequence[int]]) -> Self:
+        """Return your own paths, each a sequence of edge indices of `network`; all join the same two nodes."""
+        actions = cls(paths)
+        ends = set()
+        for number, path in enumerate(actions.paths):
+            if max(path) >= network.n_edges:
+                raise InputError(f"path {number} names edge {max(path)}; edges run from 0 to {network.n_edges - 1}")
+            edges = np.array(path)
+            broken = np.flatnonzero(network.heads[edges[:-1]] != network.tails[edges[1:]])
+            if len(broken):
+                first, second = edges[broken[0]], edges[broken[0] + 1]
+                raise InputError(f"path {number} is broken: edge {second} does not start where edge {first} ends")
+            visited = [int(network.tails[edges[0]]), *network.heads[edges].tolist()]
+            if len(set(visited)) < len(visited):
+                raise InputError(f"path {number} visits a node twice; a path is simple")
+            ends.add((visited[0], visited[-1]))
+        if len(ends) > 1:
+            raise InputError(f"all paths must join the same two nodes, got {len(ends)} different pairs")
+        return actions
 
     @classmethod
     def from_incidence(cls, incidence: Any) -> Self:
@@ -106,3 +180,10 @@ def _checked_path(number: int, path: Sequence[int]) -> tuple[int, ...]:
         twice = next(edge for edge in edges if edges.count(edge) > 1)
         raise InputError(f"action {number} uses edge {twice} twice; a path is simple, each edge at most once")
     return edges
+
+
+def _node(network: RoadNetwork, place: Place) -> int:
+    """Return the index of the node with this label, or else nearest to this (lon, lat)."""
+    if isinstance(place, tuple | list) and len(place) == 2 and tuple(place) not in network.labels:
+        return network.node_index(network.nearest_node(*place))
+    return network.node_index(place)

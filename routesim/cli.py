@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
-    from routesim.report.bandit import Curve
-    from routesim.scenario import Scenario
+    from routesim.environment import RoundEnvironment
+    from routesim.experiment import EnvironmentMaker
+    from routesim.learners.base import Learner
+    from routesim.results import Run
+    from routesim.scenario import BanditScenario, CityScenario
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -46,6 +47,16 @@ def scenarios() -> None:
 
 
 @app.command()
+def cities() -> None:
+    """List the bundled cities."""
+    from routesim.cities import list_cities, load_city
+
+    for name in list_cities():
+        network = load_city(name)
+        typer.echo(f"{name:20} {network.n_nodes:>7,} nodes {network.n_edges:>7,} edges   {network.attribution}")
+
+
+@app.command()
 def run(
     name_or_file: Annotated[str, typer.Argument(help="A named scenario, or a TOML file.")],
     rounds: Annotated[int | None, typer.Option(help="Rounds of each run.")] = None,
@@ -60,56 +71,121 @@ def run(
 
     scenario = load_scenario(name_or_file, rounds=rounds, seed=seed, replications=replications)
     folder = out or Path("runs") / Path(name_or_file).stem
-    _run_bandit(scenario, folder, workers, quiet=quiet)
+    if scenario.kind == "city":
+        _run_city(scenario, folder, workers, quiet=quiet)
+    else:
+        _run_bandit(scenario, folder, workers, quiet=quiet)
 
 
-def _run_bandit(scenario: "Scenario", folder: Path, workers: int, *, quiet: bool) -> None:
-    from rich.console import Console
-    from rich.progress import Progress
-
-    from routesim.experiment import replicate
+def _run_bandit(scenario: "BanditScenario", folder: Path, workers: int, *, quiet: bool) -> None:
     from routesim.report.bandit import Curve, write_report
     from routesim.results import write_folder
 
+    settings = [
+        (f"window {window}: {choice.label}", window, choice)
+        for choice in scenario.learners
+        for window in scenario.bandit.windows
+    ]
     curves = []
-    settings = [(window, choice) for choice in scenario.learners for window in scenario.bandit.windows]
-    with Progress(console=Console(stderr=True), disable=quiet) as progress:
-        bar = progress.add_task("", total=len(settings) * scenario.replications * scenario.rounds)
-        for window, choice in settings:
-            progress.update(bar, description=f"window {window}: {choice.label}")
-            runs = replicate(
-                scenario.bandit.environments(window),
-                choice.make(),
-                scenario.rounds,
-                scenario.seed,
-                scenario.replications,
-                workers,
-                progress=lambda played: progress.advance(bar, played),
-            )
+    with _Progress(scenario, len(settings), quiet=quiet) as progress:
+        for title, window, choice in settings:
+            runs = progress.replicate(title, scenario.bandit.environments(window), choice.make(), workers)
             curves.append(Curve.of(window, choice.label, runs))
     about = {"scenario": scenario.model_dump(mode="json")}
     write_folder(folder, lambda target: write_report(target, curves, about))
-    if not quiet:
-        console = Console()
-        console.width = max(console.width, 100)
-        _show_table(console, scenario, curves)
-        typer.echo(f"figure, curves and table: {folder}")
-
-
-def _show_table(console: "Console", scenario: "Scenario", curves: "list[Curve]") -> None:
-    from rich.table import Table
-
-    table = Table(
-        title=f"{scenario.title}\naverage regret by rounds, mean ± 95 % band over {scenario.replications} replications"
-    )
-    for heading in ("window", "learner"):
-        table.add_column(heading, no_wrap=True)
-    for number in curves[0].milestones.rounds:
-        table.add_column(f"{number:,}", justify="right")
+    if quiet:
+        return
+    cells = []
     for curve in curves:
         half = (curve.milestones.upper - curve.milestones.lower) / 2
-        cells = [f"{mean:.4f} ± {width:.4f}" for mean, width in zip(curve.milestones.mean, half, strict=True)]
-        table.add_row(str(curve.window), curve.learner, *cells)
+        values = [f"{mean:.4f} ± {width:.4f}" for mean, width in zip(curve.milestones.mean, half, strict=True)]
+        cells.append([str(curve.window), curve.learner, *values])
+    heading = f"average regret by rounds, mean ± 95 % band over {scenario.replications} replications"
+    rounds = [f"{number:,}" for number in curves[0].milestones.rounds]
+    _show_table(f"{scenario.title}\n{heading}", ["window", "learner", *rounds], cells)
+    typer.echo(f"figure, curves and table: {folder}")
+
+
+def _run_city(scenario: "CityScenario", folder: Path, workers: int, *, quiet: bool) -> None:
+    from routesim.report.city import table, verdict, write_report
+    from routesim.results import write_folder
+
+    network = scenario.city.network()
+    actions = scenario.city.actions(network)
+    environment = scenario.city.environment(network, actions)
+    with _Progress(scenario, len(scenario.learners), quiet=quiet) as progress:
+        runs = {
+            choice.label: progress.replicate(choice.label, environment, choice.make(), workers)
+            for choice in scenario.learners
+        }
+    about = {"scenario": scenario.model_dump(mode="json")}
+    write_folder(folder, lambda target: write_report(target, network, actions, runs, about, scenario.title))
+    if quiet:
+        return
+    cells = [
+        [
+            row.learner + (" (informed)" if row.informed else ""),
+            f"{row.mean_trip_s:.1f}",
+            f"{row.mean_trip_in_the_end_s:.1f} ± {row.standard_error_s:.1f}",
+            f"{round(row.above_best, 3) + 0.0:+.1%}",
+        ]
+        for row in table(runs)
+    ]
+    heading = f"{actions.n_actions} routes, {scenario.rounds:,} trips, {scenario.replications} replications"
+    columns = ["learner", "mean trip, s", "in the end, s", "above the best possible"]
+    _show_table(f"{scenario.title}\n{heading}", columns, cells)
+    typer.echo(verdict(runs))
+    typer.echo(f"open the map: {folder / 'map.html'}")
+
+
+class _Progress:
+    """Replications with a bar on standard error."""
+
+    def __init__(self, scenario: "BanditScenario | CityScenario", settings: int, *, quiet: bool) -> None:
+        from rich.console import Console
+        from rich.progress import Progress
+
+        self._scenario = scenario
+        self._bar = Progress(console=Console(stderr=True), disable=quiet)
+        self._task = self._bar.add_task("", total=settings * scenario.replications * scenario.rounds)
+
+    def __enter__(self) -> "_Progress":
+        self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.stop()
+
+    def replicate(
+        self, title: str, environment: "RoundEnvironment | EnvironmentMaker", learner: "Learner", workers: int
+    ) -> "list[Run]":
+        """Return the scenario's replications of one learner."""
+        from routesim.experiment import replicate
+
+        self._bar.update(self._task, description=title)
+        scenario = self._scenario
+        return replicate(
+            environment,
+            learner,
+            scenario.rounds,
+            scenario.seed,
+            scenario.replications,
+            workers,
+            progress=lambda played: self._bar.advance(self._task, played),
+        )
+
+
+def _show_table(title: str, columns: list[str], rows: list[list[str]]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console()
+    console.width = max(console.width, 100)
+    table = Table(title=title)
+    for number, column in enumerate(columns):
+        table.add_column(column, no_wrap=True, justify="left" if number == 0 else "right")
+    for row in rows:
+        table.add_row(*row)
     console.print(table)
 
 

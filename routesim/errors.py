@@ -7,6 +7,8 @@ RoutesimError
 │   └── NoPathError     no way from the origin to the destination
 ├── ResultsError        a results folder that cannot be written or read
 └── ScenarioError       a mistake in a scenario file or its name
+
+FewerPathsWarning       fewer paths exist than were asked for (a UserWarning)
 """
 
 
@@ -36,3 +38,7 @@ class ResultsError(RoutesimError):
 
 class ScenarioError(RoutesimError, ValueError):
     """A scenario does not exist or breaks a rule; the message names the file, the key and the fix."""
+
+
+class FewerPathsWarning(UserWarning):
+    """Fewer paths exist, within the limits given, than were asked for."""

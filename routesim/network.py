@@ -116,9 +116,7 @@ class RoadNetwork:
             texts = tuple(getattr(self, column))
             put(self, column, texts)
             if len(texts) != n_edges:
-                raise NetworkError(
-                    f"{column} must have one text for each of {n_edges} edges, got {len(texts)}"
-                )
+                raise NetworkError(f"{column} must have one text for each of {n_edges} edges, got {len(texts)}")
             if not all(type(text) is str for text in texts):
                 raise NetworkError(f"{column} must hold texts only ('' where unknown)")
         put(self, "keys", _vector(self.keys, "keys", n_edges, np.int64))
@@ -145,9 +143,7 @@ class RoadNetwork:
         same = (t[1:] == t[:-1]) & (h[1:] == h[:-1]) & (k[1:] == k[:-1])
         if same.any():
             e = int(order[1:][np.argmax(same)])
-            raise NetworkError(
-                f"parallel edges need different keys, got key {self.keys[e]} twice from {self._ends(e)}"
-            )
+            raise NetworkError(f"parallel edges need different keys, got key {self.keys[e]} twice from {self._ends(e)}")
 
     def _check_places(self) -> None:
         """Check coordinates of nodes and lines of edges."""
@@ -174,9 +170,7 @@ class RoadNetwork:
         owners = np.repeat(np.arange(n_edges), counts)
         if np.isnan(shape).any():
             e = int(owners[np.argmax(np.isnan(shape).any(axis=1))])
-            raise NetworkError(
-                f"the line of edge {e} ({self._ends(e)}) has a coordinate that is not a number"
-            )
+            raise NetworkError(f"the line of edge {e} ({self._ends(e)}) has a coordinate that is not a number")
         self._check_range(shape[:, 0], shape[:, 1], "edge", owners)
 
     def _check_range(self, x: FloatArray, y: FloatArray, kind: str, owners: NDArray[np.integer[Any]]) -> None:
@@ -185,9 +179,7 @@ class RoadNetwork:
         if bad.any():
             i = int(np.argmax(bad))
             owner = int(owners[i])
-            whose = (
-                f"node {self.labels[owner]!r}" if kind == "node" else f"edge {owner} ({self._ends(owner)})"
-            )
+            whose = f"node {self.labels[owner]!r}" if kind == "node" else f"edge {owner} ({self._ends(owner)})"
             raise NetworkError(
                 f"coordinates must lie within ±{limit_x:g}, ±{limit_y:g} in {self.crs or 'planar metres'}, "
                 f"got ({x[i]}, {y[i]}) at {whose}"
@@ -241,9 +233,7 @@ class RoadNetwork:
 
     def _degrees(self, which: str) -> FloatArray:
         if not self.is_geographic:
-            raise NetworkError(
-                f"{which} needs longitudes and latitudes; this network's are planar: use x and y"
-            )
+            raise NetworkError(f"{which} needs longitudes and latitudes; this network's are planar: use x and y")
         return self.x if which == "lon" else self.y
 
     def imputed(self, attribute: str) -> BoolArray:
@@ -298,9 +288,7 @@ class RoadNetwork:
 
         nodes = np.flatnonzero(~np.isnan(self.x)).astype(np.int64)
         if len(nodes) == 0:
-            raise NetworkError(
-                f"{self!r} has no coordinates, so no node is nearest; name nodes by their labels"
-            )
+            raise NetworkError(f"{self!r} has no coordinates, so no node is nearest; name nodes by their labels")
         x, y = self.x[nodes], self.y[nodes]
         # Chords between points of the sphere order as great circles do, so the nearest is exact everywhere.
         return cKDTree(_on_sphere(x, y) if self.is_geographic else np.column_stack((x, y))), nodes
@@ -317,13 +305,9 @@ class RoadNetwork:
         for f in fields(self):
             mine, theirs = getattr(self, f.name), getattr(other, f.name)
             if isinstance(mine, np.ndarray):
-                same = mine.dtype == theirs.dtype and np.array_equal(
-                    mine, theirs, equal_nan=mine.dtype.kind == "f"
-                )
+                same = mine.dtype == theirs.dtype and np.array_equal(mine, theirs, equal_nan=mine.dtype.kind == "f")
             else:
-                same = mine == theirs and (
-                    f.name != "labels" or [type(a) for a in mine] == [type(b) for b in theirs]
-                )
+                same = mine == theirs and (f.name != "labels" or [type(a) for a in mine] == [type(b) for b in theirs])
             if not same:
                 return False
         return True

@@ -1,18 +1,20 @@
 """Scenarios: a TOML file, or the name of a bundled one -> typed frozen values -> environments and learners."""
 
 import tomllib
+from collections.abc import Iterable
 from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
 from routesim import congestion
-from routesim.actions import ActionSet
+from routesim.actions import ActionSet, PathMethod
+from routesim.cities import list_cities, load_city
 from routesim.environment import RoundEnvironment
-from routesim.errors import InputError, ScenarioError
+from routesim.errors import InputError, RoutesimError, ScenarioError
 from routesim.experiment import EnvironmentMaker
 from routesim.learners.base import Learner
 from routesim.learners.baselines import (
@@ -25,38 +27,99 @@ from routesim.learners.baselines import (
     ThompsonSampling,
 )
 from routesim.learners.carmab import CARMAB
-
-LEARNERS: dict[str, Any] = {
-    maker.__name__: maker
-    for maker in (
-        CARMAB,
-        UCB1,
-        ThompsonSampling,
-        EpsilonGreedy,
-        GreedyCongestion,
-        ShortestPath,
-        RandomPath,
-        Oracle,
-    )
-}
-
-
-CURVES: dict[str, congestion.CongestionFunction] = {
-    "constant": congestion.Constant(),
-    "inverse": congestion.Inverse(),
-    "reciprocal": congestion.Reciprocal(),
-}
+from routesim.network import RoadNetwork
 
 
 class _Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+class _Choice(BaseModel):
+    """Something by name, with its parameters beside it; the name alone may stand for it."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+    makers: ClassVar[dict[str, Any]] = {}
+
+    name: str
+
+    @model_validator(mode="before")
+    @classmethod
+    def _name_alone(cls, value: Any) -> Any:
+        return {"name": value} if isinstance(value, str) else value
+
+    @model_validator(mode="after")
+    def _can_be_made(self) -> "_Choice":
+        self.make()
+        return self
+
+    def make(self) -> Any:
+        """Return the object."""
+        if self.name not in self.makers:
+            raise InputError(f"there is no {self.name!r}{_nearest(self.name, self.makers)}")
+        maker, parameters = self.makers[self.name], self.model_extra or {}
+        allowed = [name for name, item in maker.__dataclass_fields__.items() if item.init]
+        for name in parameters:
+            if name not in allowed:
+                raise InputError(f"{self.name} has no parameter {name!r}; it has {', '.join(allowed) or 'none'}")
+        try:
+            return maker(**parameters)
+        except TypeError as problem:
+            raise InputError(f"{self.name} cannot be made from {parameters}: {problem}") from None
+
+    @property
+    def label(self) -> str:
+        """The choice as people read it: its name and what was set."""
+        settings = ", ".join(f"{name}={value}" for name, value in (self.model_extra or {}).items())
+        return f"{self.name}({settings})" if settings else self.name
+
+
+class LearnerChoice(_Choice):
+    """A learner by name, with its parameters beside it."""
+
+    makers: ClassVar[dict[str, Any]] = {
+        maker.__name__: maker
+        for maker in (
+            CARMAB,
+            UCB1,
+            ThompsonSampling,
+            EpsilonGreedy,
+            GreedyCongestion,
+            ShortestPath,
+            RandomPath,
+            Oracle,
+        )
+    }
+
+    def make(self) -> Learner:
+        """Return the learner."""
+        learner: Learner = super().make()
+        return learner
+
+
+class CongestionChoice(_Choice):
+    """A congestion function by name, with its parameters beside it."""
+
+    makers: ClassVar[dict[str, Any]] = {
+        "constant": congestion.Constant,
+        "inverse": congestion.Inverse,
+        "reciprocal": congestion.Reciprocal,
+        "linear": congestion.Linear,
+        "threshold": congestion.Threshold,
+        "bpr": congestion.BPR,
+        "table": congestion.Table,
+    }
+
+    def make(self) -> congestion.CongestionFunction:
+        """Return the congestion function."""
+        curve: congestion.CongestionFunction = super().make()
+        return curve
+
+
 class Bandit(_Frozen):
     """Plain arms whose base rewards are drawn uniformly from (0, 1), anew for each replication."""
 
     arms: int = Field(ge=1, description="the number of arms")
-    congestion: Literal["constant", "inverse", "reciprocal"] = Field(description="how a count lowers a reward")
+    congestion: CongestionChoice = Field(description="how a count lowers a reward")
     noise_variance: float = Field(ge=0, description="the variance of the Gaussian noise of a reward")
     windows: tuple[int, ...] = Field(min_length=1, description="windows in rounds, each an experiment of its own")
 
@@ -65,43 +128,57 @@ class Bandit(_Frozen):
         return partial(_draw_bandit, self, window)
 
 
-class LearnerChoice(BaseModel):
-    """A learner by name, with its parameters beside it."""
+class City(_Frozen):
+    """Routes between two places of a bundled city; a round is a trip, its reward minus its seconds."""
 
-    model_config = ConfigDict(frozen=True, extra="allow")
+    name: str = Field(description=f"one of {', '.join(list_cities())}")
+    origin: tuple[float, float] | int | str = Field(description="a node label, or longitude and latitude")
+    destination: tuple[float, float] | int | str = Field(description="a node label, or longitude and latitude")
+    routes: int = Field(8, ge=1, description="how many routes to choose from")
+    method: PathMethod = Field("penalty", description="how the routes are found")
+    congestion: CongestionChoice = Field(description="what a count multiplies a road's travel time by")
+    window: int = Field(ge=0, description="how many trips a road remembers")
+    noise: float = Field(ge=0, description="standard deviation of a road's travel time, as a share of its free flow")
 
-    name: str = Field(description=f"one of {', '.join(LEARNERS)}")
+    def network(self) -> RoadNetwork:
+        """Return the roads."""
+        return load_city(self.name)
 
-    def make(self) -> Learner:
-        """Return the learner."""
-        if self.name not in LEARNERS:
-            raise InputError(f"there is no learner {self.name!r}{_nearest(self.name, LEARNERS)}")
-        parameters = self.model_extra or {}
-        try:
-            learner: Learner = LEARNERS[self.name](**parameters)
-        except TypeError:
-            allowed = [name for name, item in LEARNERS[self.name].__dataclass_fields__.items() if item.init]
-            wrong = next(name for name in parameters if name not in allowed)
-            raise InputError(f"{self.name} has no parameter {wrong!r}; it has {', '.join(allowed) or 'none'}") from None
-        return learner
+    def actions(self, network: RoadNetwork) -> ActionSet:
+        """Return the routes to choose from."""
+        return ActionSet.between(network, self.origin, self.destination, self.routes, self.method)
 
-    @property
-    def label(self) -> str:
-        """The learner as people read it: its name and what was set."""
-        settings = ", ".join(f"{name}={value}" for name, value in (self.model_extra or {}).items())
-        return f"{self.name}({settings})" if settings else self.name
+    def environment(self, network: RoadNetwork, actions: ActionSet) -> RoundEnvironment:
+        """Return the rounds on these routes."""
+        seconds = network.free_flow_s[actions.edges]
+        curve = self.congestion.make()
+        return RoundEnvironment.from_congestion(actions, -seconds, curve, self.window, self.noise * seconds)
 
 
-class Scenario(_Frozen):
-    """One named experiment."""
-
-    kind: Literal["bandit"] = Field(description="what is simulated")
+class _Scenario(_Frozen):
     title: str = Field(description="the story in one line")
     rounds: int = Field(ge=1, description="rounds of each run")
     replications: int = Field(ge=1, description="independent runs of each learner")
     seed: int = Field(ge=0, description="where all chance comes from")
-    bandit: Bandit
     learners: tuple[LearnerChoice, ...] = Field(min_length=1, description="learners to compare")
+
+
+class BanditScenario(_Scenario):
+    """A named experiment on plain arms."""
+
+    kind: Literal["bandit"]
+    bandit: Bandit
+
+
+class CityScenario(_Scenario):
+    """A named experiment on the roads of a city, in rounds."""
+
+    kind: Literal["city"]
+    city: City
+
+
+Scenario: TypeAlias = Annotated[BanditScenario | CityScenario, Field(discriminator="kind")]
+_SCENARIO: TypeAdapter[BanditScenario | CityScenario] = TypeAdapter(Scenario)
 
 
 def scenario_names() -> list[str]:
@@ -109,7 +186,7 @@ def scenario_names() -> list[str]:
     return sorted(path.stem for path in _bundled().glob("*.toml"))
 
 
-def load_scenario(name_or_file: str | Path, **overrides: int | None) -> Scenario:
+def load_scenario(name_or_file: str | Path, **overrides: int | None) -> BanditScenario | CityScenario:
     """Return a bundled scenario by name, or one from a TOML file; overrides that are not None replace its fields."""
     path = Path(name_or_file)
     if path.suffix != ".toml":
@@ -120,23 +197,20 @@ def load_scenario(name_or_file: str | Path, **overrides: int | None) -> Scenario
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
         content.update({key: value for key, value in overrides.items() if value is not None})
-        scenario = Scenario.model_validate(content)
-        for choice in scenario.learners:
-            choice.make()
+        return _SCENARIO.validate_python(content)
     except OSError as problem:
         raise ScenarioError(f"cannot read scenario {path}: {problem.strerror or problem}") from problem
     except ValidationError as problem:
         raise ScenarioError(f"{path}: {_first_mistake(problem)}") from problem
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, InputError) as problem:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RoutesimError) as problem:
         raise ScenarioError(f"{path}: {problem}") from problem
-    return scenario
 
 
 def _draw_bandit(bandit: Bandit, window: int, rng: np.random.Generator) -> RoundEnvironment:
-    curve = CURVES[bandit.congestion]
     base = rng.uniform(size=bandit.arms)
     noise_std = float(np.sqrt(bandit.noise_variance))
-    return RoundEnvironment.from_congestion(ActionSet.arms(bandit.arms), base, curve, window, noise_std)
+    arms, curve = ActionSet.arms(bandit.arms), bandit.congestion.make()
+    return RoundEnvironment.from_congestion(arms, base, curve, window, noise_std)
 
 
 def _bundled() -> Path:
@@ -145,15 +219,16 @@ def _bundled() -> Path:
     return package / "scenarios" if (package / "scenarios").is_dir() else package.parent / "scenarios"
 
 
-def _nearest(wrong: str, right: Any) -> str:
+def _nearest(wrong: str, right: Iterable[str]) -> str:
     close = get_close_matches(wrong, list(right), n=1)
     return f"; did you mean {close[0]!r}?" if close else ""
 
 
 def _first_mistake(problem: ValidationError) -> str:
     mistake = problem.errors()[0]
-    place = ".".join(str(part) for part in mistake["loc"])
+    where = mistake["loc"][1:] or ("kind",)  # the first part only repeats the kind of scenario
+    place = ".".join(str(part) for part in where)
     given = "" if mistake["type"] == "missing" else f", got {mistake['input']!r}"
-    near = _nearest(str(mistake["loc"][-1]), Scenario.model_fields | Bandit.model_fields)
-    hint = near if mistake["type"] == "extra_forbidden" else ""
-    return f"{place}: {mistake['msg']}{given}{hint}"
+    fields = [name for model in (BanditScenario, CityScenario, Bandit, City) for name in model.model_fields]
+    hint = _nearest(place.rpartition(".")[2], fields) if mistake["type"] == "extra_forbidden" else ""
+    return f"{place}: {mistake['msg'].removeprefix('Value error, ')}{given}{hint}"

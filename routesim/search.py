@@ -37,15 +37,11 @@ class Graph(NamedTuple):
     no_through: NDArray[np.bool_]
 
     @classmethod
-    def build(
-        cls, tails: ArrayLike, heads: ArrayLike, n_nodes: int, *, no_through: ArrayLike | None = None
-    ) -> "Graph":
+    def build(cls, tails: ArrayLike, heads: ArrayLike, n_nodes: int, *, no_through: ArrayLike | None = None) -> "Graph":
         """Index the edges tails[e] -> heads[e] between the nodes 0 … n_nodes - 1."""
         from_nodes, to_nodes = _end_nodes("tails", tails, n_nodes), _end_nodes("heads", heads, n_nodes)
         if from_nodes.size != to_nodes.size:
-            raise InputError(
-                f"tails and heads must be equally long, got {from_nodes.size} and {to_nodes.size}"
-            )
+            raise InputError(f"tails and heads must be equally long, got {from_nodes.size} and {to_nodes.size}")
         barred = np.array(np.zeros(n_nodes) if no_through is None else no_through, dtype=np.bool_)
         if barred.shape != (n_nodes,):
             raise InputError(f"no_through must have one entry a node ({n_nodes}), got shape {barred.shape}")
@@ -288,9 +284,7 @@ def tree(
 
 
 @kernel
-def straighten(
-    graph: Graph, costs: Floats, path: Edges, stretch: float, to_go: Floats, work: Workspace
-) -> Edges:
+def straighten(graph: Graph, costs: Floats, path: Edges, stretch: float, to_go: Floats, work: Workspace) -> Edges:
     """Replace parts of `path` by shortest paths until every part that costs at most `stretch` is one.
 
     A part that small lies inside one of the windows searched: each costs up to twice as much, and begins

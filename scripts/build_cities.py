@@ -208,18 +208,12 @@ def _aequilibrae_links(database: Path) -> RoadNetwork:
     """Take links whose modes include cars (c) and that are no centroid connectors."""
     import pyogrio
 
-    with (
-        warnings.catch_warnings()
-    ):  # names are guessed to be numbers by the driver; they are read below instead
+    with warnings.catch_warnings():  # names are guessed to be numbers by the driver; they are read below instead
         warnings.simplefilter("ignore", RuntimeWarning)
         layer = pyogrio.read_dataframe(database, layer="links", columns=["link_id"])
-    drawn = {
-        int(link): np.asarray(line.coords) for link, line in zip(layer.link_id, layer.geometry, strict=True)
-    }
+    drawn = {int(link): np.asarray(line.coords) for link, line in zip(layer.link_id, layer.geometry, strict=True)}
     columns = "link_id, a_node, b_node, direction, link_type, name, speed_ab, speed_ba, lanes_ab, lanes_ba"
-    query = (
-        f"SELECT {columns} FROM links WHERE modes LIKE '%c%' AND link_type != 'centroid_connector' ORDER BY 1"  # noqa: S608
-    )
+    query = f"SELECT {columns} FROM links WHERE modes LIKE '%c%' AND link_type != 'centroid_connector' ORDER BY 1"  # noqa: S608
     with sqlite3.connect(database) as connection:
         links = connection.execute(query).fetchall()
     ids = sorted({node for link in links for node in link[1:3]})
@@ -284,8 +278,7 @@ def _write_zones(database: Path, network: RoadNetwork, target: Path) -> None:
 
     layer = pyogrio.read_dataframe(database, layer="zones", columns=["zone_id"])
     places = {
-        int(zone): shape.representative_point()
-        for zone, shape in zip(layer.zone_id, layer.geometry, strict=True)
+        int(zone): shape.representative_point() for zone, shape in zip(layer.zone_id, layer.geometry, strict=True)
     }
     with sqlite3.connect(database) as connection:
         rows = connection.execute("SELECT zone_id, population FROM zones ORDER BY zone_id").fetchall()
@@ -335,9 +328,7 @@ CITIES: dict[str, tuple[Callable[[Path, Path], RoadNetwork], str]] = {
 def main() -> None:
     """Build the cities named on the command line, or all."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument(
-        "cities", nargs="*", metavar="CITY", help=f"any of {', '.join(CITIES)}; all unless named"
-    )
+    parser.add_argument("cities", nargs="*", metavar="CITY", help=f"any of {', '.join(CITIES)}; all unless named")
     parser.add_argument("--packages", type=Path, help="a folder that holds, or will hold, the packages")
     options = parser.parse_args()
     DATA.mkdir(parents=True, exist_ok=True)

@@ -44,9 +44,7 @@ def random_case(seed: int, n_nodes: int, n_edges: int) -> Case:
 def grid_case(side: int, seed: int) -> Case:
     """Two-way streets of random costs, from one corner of a square to the other."""
     nodes = np.arange(side * side).reshape(side, side)
-    ends = np.vstack(
-        [np.c_[nodes[:, :-1].ravel(), nodes[:, 1:].ravel()], np.c_[nodes[:-1].ravel(), nodes[1:].ravel()]]
-    )
+    ends = np.vstack([np.c_[nodes[:, :-1].ravel(), nodes[:, 1:].ravel()], np.c_[nodes[:-1].ravel(), nodes[1:].ravel()]])
     tails, heads = np.vstack([ends, ends[:, ::-1]]).T
     costs = np.random.default_rng(seed).uniform(1, 3, size=len(tails))
     return Case(Graph.build(tails, heads, side * side), costs, 0, side * side - 1)
@@ -81,9 +79,7 @@ def twin_costs(case: Case, k: int) -> list[float]:
     twin.remove_nodes_from([("in", case.origin), ("out", case.destination)])
     try:
         paths = list(
-            islice(
-                nx.shortest_simple_paths(twin, ("out", case.origin), ("in", case.destination), "weight"), k
-            )
+            islice(nx.shortest_simple_paths(twin, ("out", case.origin), ("in", case.destination), "weight"), k)
         )
     except nx.NetworkXNoPath:
         return []
@@ -108,7 +104,5 @@ def listed(paths: list[Edges]) -> list[list[int]]:
     return [path.tolist() for path in paths]
 
 
-BRAESS = Case(
-    Graph.build([0, 0, 1, 1, 2], [1, 2, 2, 3, 3], 4), np.array([10.0, 50.0, 10.0, 50.0, 10.0]), 0, 3
-)
+BRAESS = Case(Graph.build([0, 0, 1, 1, 2], [1, 2, 2, 3, 3], 4), np.array([10.0, 50.0, 10.0, 50.0, 10.0]), 0, 3)
 DIAMOND = Case(Graph.build([0, 0, 1, 2], [1, 2, 3, 3], 4), np.array([1.0, 2.0, 1.0, 2.0]), 0, 3)

@@ -14,6 +14,11 @@ PACKAGE = Path(rs.__file__).parent
 ORDER = [
     "errors",
     "compiled",
+    "network",
+    "importers",
+    "cities",
+    "search",
+    "paths",
     "actions",
     "congestion",
     "environment",
@@ -25,6 +30,8 @@ ORDER = [
     "report",
     "cli",
 ]
+# RoadNetwork.from_osm and its siblings are where people look for the importers, which make RoadNetworks.
+LATE = {"network.py": {"importers"}}
 FILES = sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")
 
 
@@ -47,7 +54,7 @@ def test_a_module_imports_only_from_above(path: Path) -> None:
     layer = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
     assert layer in ORDER, f"{layer} has no place in the order yet"
     allowed = set(ORDER[: ORDER.index(layer) + 1])
-    assert imported_layers(path) <= allowed
+    assert imported_layers(path) - LATE.get(path.relative_to(PACKAGE).as_posix(), set()) <= allowed
 
 
 def test_the_public_names_are_these() -> None:
@@ -64,6 +71,7 @@ def test_the_public_names_are_these() -> None:
             "Oracle",
             "Plan",
             "RandomPath",
+            "RoadNetwork",
             "RoundEnvironment",
             "RoutesimError",
             "Run",
@@ -73,6 +81,9 @@ def test_the_public_names_are_these() -> None:
             "UCB1",
             "__version__",
             "congestion",
+            "list_cities",
+            "load_city",
+            "load_zones",
             "plan",
             "plot_regret",
             "regret_band",

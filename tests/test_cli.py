@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import routesim as rs
 from routesim.scenario import scenario_names
 
 
@@ -30,10 +31,23 @@ def test_every_scenario_runs_at_a_short_horizon_from_any_folder(name: str, tmp_p
     out = routesim("run", name, "--rounds", "1500", "--replications", "2", cwd=tmp_path)
     assert out.returncode == 0, out.stderr
     folder = tmp_path / "runs" / name
-    assert sorted(path.name for path in folder.iterdir()) == ["regret.csv", "regret.png", "summary.json"]
-    table = json.loads((folder / "summary.json").read_text())["table"]
-    assert all("average_regret_1000" in row and "average_regret_1500" in row for row in table)
-    assert "runs" in out.stdout
+    names = sorted(path.name for path in folder.iterdir())
+    summary = json.loads((folder / "summary.json").read_text())
+    assert summary["scenario"]["rounds"] == 1500
+    if summary["scenario"]["kind"] == "city":
+        assert names == ["map.html", "regret.png", "summary.json"]
+        assert all(row["mean_trip_s"] > 0.99 * row["best_possible_s"] for row in summary["table"])
+        assert "did best" in out.stdout
+    else:
+        assert names == ["regret.csv", "regret.png", "summary.json"]
+        assert all("average_regret_1000" in row and "average_regret_1500" in row for row in summary["table"])
+    assert str(Path("runs") / name) in out.stdout
+
+
+def test_cities_are_listed(tmp_path: Path) -> None:
+    out = routesim("cities", cwd=tmp_path)
+    assert [line.split()[0] for line in out.stdout.splitlines()] == rs.list_cities()
+    assert "OpenStreetMap" in out.stdout
 
 
 def test_the_same_seed_writes_the_same_numbers_on_any_number_of_workers(tmp_path: Path) -> None:

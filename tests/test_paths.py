@@ -99,23 +99,18 @@ def test_k_shortest_on_larger_graphs_of_real_costs(seed: int) -> None:
 def test_all_paths_are_those_of_networkx(case: Case) -> None:
     graph = nx.MultiDiGraph()
     graph.add_nodes_from([case.origin, case.destination])
-    for edge, (tail, head) in enumerate(
-        zip(case.graph.tails.tolist(), case.graph.heads.tolist(), strict=True)
-    ):
+    for edge, (tail, head) in enumerate(zip(case.graph.tails.tolist(), case.graph.heads.tolist(), strict=True)):
         barred = {node for node in (tail, head) if case.graph.no_through[node]}
         if barred <= {case.origin, case.destination}:
             graph.add_edge(tail, head, key=edge)
     expected = {
-        tuple(key for _, _, key in path)
-        for path in nx.all_simple_edge_paths(graph, case.origin, case.destination)
+        tuple(key for _, _, key in path) for path in nx.all_simple_edge_paths(graph, case.origin, case.destination)
     }
     if not expected:
         with pytest.raises(NoPathError):
             all_paths(case.graph, case.origin, case.destination)
         return
-    paths = [
-        tuple(path.tolist()) for path in all_paths(case.graph, case.origin, case.destination, len(expected))
-    ]
+    paths = [tuple(path.tolist()) for path in all_paths(case.graph, case.origin, case.destination, len(expected))]
     assert len(paths) == len(expected)
     assert set(paths) == expected
     assert [len(path) for path in paths] == sorted(len(path) for path in paths)

@@ -43,9 +43,7 @@ def test_a_reused_workspace_changes_no_answer() -> None:
     for origin, destination in rng.permuted(np.tile(np.arange(144), (200, 1)), axis=1)[:, :2].tolist():
         costs = rng.permutation(case.costs)
         fresh = shortest_path(case.graph, costs, origin, destination)
-        assert (
-            shortest_path(case.graph, costs, origin, destination, workspace=work).tolist() == fresh.tolist()
-        )
+        assert shortest_path(case.graph, costs, origin, destination, workspace=work).tolist() == fresh.tolist()
         distances, _ = shortest_tree(case.graph, costs, origin, workspace=work)
         assert distances[destination] == pytest.approx(costs[fresh].sum(), rel=1e-12)
 

@@ -164,9 +164,7 @@ def read_arrays(stream: IO[bytes], max_bytes: int = MAX_BYTES) -> dict[str, NDAr
     with zipfile.ZipFile(stream) as archive:
         members = archive.infolist()
         if len(members) > 64 or sum(member.file_size for member in members) > max_bytes:
-            raise NetworkError(
-                f"holds more than {max_bytes} bytes or 64 arrays; raise max_bytes if you trust it"
-            )
+            raise NetworkError(f"holds more than {max_bytes} bytes or 64 arrays; raise max_bytes if you trust it")
         for member in members:
             with archive.open(member) as packed:
                 raw = packed.read(member.file_size + 1)

@@ -45,14 +45,11 @@ def read_chunks(file: Path, *, max_bytes: int = MAX_BYTES) -> Iterator[bytes]:
                 total += len(chunk)
                 if total > max_bytes:
                     raise NetworkError(
-                        f"{file} holds more than {max_bytes} bytes once decompressed; "
-                        "raise max_bytes if you trust it"
+                        f"{file} holds more than {max_bytes} bytes once decompressed; raise max_bytes if you trust it"
                     )
                 yield chunk
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise NetworkError(
-            f"{file} breaks off or is damaged after {total} decompressed bytes: {error}"
-        ) from None
+        raise NetworkError(f"{file} breaks off or is damaged after {total} decompressed bytes: {error}") from None
     except OSError as error:
         raise NetworkError(f"cannot read {file} after {total} bytes: {error}") from None
 

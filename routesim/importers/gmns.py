@@ -64,9 +64,7 @@ def from_gmns(
 class _Links:
     """Collects links row by row; lengths and speeds stay in the file's units until all are known."""
 
-    def __init__(
-        self, labels: Sequence[Hashable], x: FloatArray, y: FloatArray, where: str, geographic: bool
-    ) -> None:
+    def __init__(self, labels: Sequence[Hashable], x: FloatArray, y: FloatArray, where: str, geographic: bool) -> None:
         self.labels, self.x, self.y, self.where, self.geographic = labels, x, y, where, geographic
         self.index = {str(label): i for i, label in enumerate(labels)}
         self.ends: list[tuple[int, int]] = []
@@ -75,9 +73,7 @@ class _Links:
         self.shapes: list[FloatArray] = []
 
     def add(self, number: int, row: Mapping[str, str]) -> None:
-        uses = {use.strip().lower() for use in row.get("allowed_uses", "").replace(";", ",").split(",")} - {
-            ""
-        }
+        uses = {use.strip().lower() for use in row.get("allowed_uses", "").replace(";", ",").split(",")} - {""}
         if uses and not uses & _CAR_USES:
             return
         where = f"{self.where} line {number}"
@@ -201,9 +197,7 @@ def _table(file: Path, needed: Sequence[str], max_bytes: int) -> list[Row]:
             if not any(row):
                 continue
             if len(row) != len(header):
-                raise NetworkError(
-                    f"{file} line {reader.line_num}: {len(header)} values expected, got {len(row)}"
-                )
+                raise NetworkError(f"{file} line {reader.line_num}: {len(header)} values expected, got {len(row)}")
             rows.append((reader.line_num, dict(zip(header, row, strict=True))))
     except csv.Error as error:
         raise NetworkError(f"{file} line {reader.line_num} is not CSV: {error}") from None

@@ -198,8 +198,7 @@ def _lines(network: RoadNetwork) -> Iterator[str]:
 
     def values(group: str, data: dict[str, Any]) -> str:
         return "".join(
-            f'<data key="{keys[group, attribute][0]}">{_xml(value)}</data>'
-            for attribute, value in data.items()
+            f'<data key="{keys[group, attribute][0]}">{_xml(value)}</data>' for attribute, value in data.items()
         )
 
     yield values("graph", groups["graph"][0]) + "\n"

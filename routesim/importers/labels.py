@@ -18,9 +18,7 @@ def decode_label(text: str) -> Hashable:
     try:
         return _label(json.loads(text))
     except (ValueError, RecursionError):
-        raise NetworkError(
-            f"a node label must be JSON of a number, text or tuple, got {text!r:.80}"
-        ) from None
+        raise NetworkError(f"a node label must be JSON of a number, text or tuple, got {text!r:.80}") from None
 
 
 def _plain(label: Hashable) -> Any:

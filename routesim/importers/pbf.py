@@ -20,9 +20,7 @@ def check_blobs(file: Path, max_bytes: int) -> None:
                 where = f"{file} byte {at}"
                 header_size = int.from_bytes(_exactly(stream, 4, where), "big")
                 if header_size > _MAX_HEADER_BYTES:
-                    raise NetworkError(
-                        f"{where}: no PBF of OpenStreetMap, a blob's header claims {header_size} bytes"
-                    )
+                    raise NetworkError(f"{where}: no PBF of OpenStreetMap, a blob's header claims {header_size} bytes")
                 header = _fields(_exactly(stream, header_size, where), where)
                 if at == 0 and header.get(1) != b"OSMHeader":
                     raise NetworkError(f"{where}: no PBF of OpenStreetMap, it does not begin with a header")
@@ -34,14 +32,11 @@ def check_blobs(file: Path, max_bytes: int) -> None:
                 blob = _fields(_exactly(stream, blob_size, where), where)
                 raw_size = blob.get(2, blob_size)
                 if not isinstance(raw_size, int) or raw_size > _MAX_BLOB_BYTES:
-                    raise NetworkError(
-                        f"{where}: a blob may hold {_MAX_BLOB_BYTES} bytes, claims {raw_size!r:.40}"
-                    )
+                    raise NetworkError(f"{where}: a blob may hold {_MAX_BLOB_BYTES} bytes, claims {raw_size!r:.40}")
                 total += max(raw_size, blob_size)
                 if total > max_bytes:
                     raise NetworkError(
-                        f"{file} holds more than {max_bytes} bytes once decompressed; "
-                        "raise max_bytes if you trust it"
+                        f"{file} holds more than {max_bytes} bytes once decompressed; raise max_bytes if you trust it"
                     )
     except OSError as error:
         raise NetworkError(f"cannot read {file}: {error}") from None
@@ -50,9 +45,7 @@ def check_blobs(file: Path, max_bytes: int) -> None:
 def _exactly(stream: IO[bytes], n: int, where: str) -> bytes:
     data = stream.read(n)
     if len(data) < n:
-        raise NetworkError(
-            f"{where}: the file breaks off in the middle of a blob, {n - len(data)} bytes are missing"
-        )
+        raise NetworkError(f"{where}: the file breaks off in the middle of a blob, {n - len(data)} bytes are missing")
     return data
 
 

@@ -104,9 +104,7 @@ def _slug(query: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", query.lower()).strip("-")[:40] or "place"
 
 
-def _download(
-    query: str, settings: dict[str, Any], retries: int, retry_wait_s: float, copy: Path
-) -> nx.MultiDiGraph:
+def _download(query: str, settings: dict[str, Any], retries: int, retry_wait_s: float, copy: Path) -> nx.MultiDiGraph:
     import osmnx
 
     for attempt in range(retries + 1):

@@ -54,9 +54,7 @@ def network_from_streets(
     kept = used[tails] & used[heads]
     tails, heads, road, backward = tails[kept], heads[kept], road[kept], backward[kept]
     if len(tails) == 0:
-        raise NetworkError(
-            "no road leads from any point to another and back; pass largest_component=False to keep all"
-        )
+        raise NetworkError("no road leads from any point to another and back; pass largest_component=False to keep all")
     position = np.cumsum(used) - 1
     tails, heads = position[tails], position[heads]
     lon, lat, node_ids = streets.lon[used], streets.lat[used], streets.node_ids[used]

@@ -46,9 +46,7 @@ def largest_component(network: RoadNetwork) -> RoadNetwork:
     kept = largest_component_nodes(network.n_nodes, network.tails, network.heads)
     if kept.all():
         return network
-    return subnetwork(
-        network, np.flatnonzero(kept[network.tails] & kept[network.heads]), np.flatnonzero(kept)
-    )
+    return subnetwork(network, np.flatnonzero(kept[network.tails] & kept[network.heads]), np.flatnonzero(kept))
 
 
 def largest_component_nodes(

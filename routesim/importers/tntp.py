@@ -46,9 +46,7 @@ def from_tntp(
         raise NetworkError(f"{net}: {n_nodes} nodes cannot be joined by {len(lines)} lines of links")
     rows = _links(lines, start, str(net), n_nodes)
     if len(rows) != n_links:
-        raise NetworkError(
-            f"{net} announces {n_links} links and holds {len(rows)}; it breaks off or is damaged"
-        )
+        raise NetworkError(f"{net} announces {n_links} links and holds {len(rows)}; it breaks off or is damaged")
     x, y, crs = _places(nodes, n_nodes, max_bytes)
     try:
         return assemble(
@@ -126,13 +124,9 @@ def _links(lines: list[str], start: int, where: str, n_nodes: int) -> FloatArray
             raise NetworkError(f"{where} line {number} needs {', '.join(_COLUMNS)}, got {len(row)} values")
         for column, value in zip(_COLUMNS, row, strict=True):
             if not math.isfinite(value) or value < 0:
-                raise NetworkError(
-                    f"{where} line {number}: {column} must be a number, at least 0, got {value}"
-                )
+                raise NetworkError(f"{where} line {number}: {column} must be a number, at least 0, got {value}")
         if any(end != int(end) or not 1 <= end <= n_nodes for end in row[:2]):
-            raise NetworkError(
-                f"{where} line {number}: nodes must be numbers from 1 to {n_nodes}, got {fields[:2]}"
-            )
+            raise NetworkError(f"{where} line {number}: nodes must be numbers from 1 to {n_nodes}, got {fields[:2]}")
         rows.append(row)
     return np.array(rows, dtype=np.float64).reshape(len(rows), len(_COLUMNS))
 

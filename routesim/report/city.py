@@ -1,0 +1,92 @@
+"""The report of a city scenario: travel times by learner, the routes with their shares, regret and the map."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from routesim.actions import ActionSet
+from routesim.network import RoadNetwork
+from routesim.report.plots import plot_regret
+from routesim.report.routes_map import write_map
+from routesim.results import Run, write_json
+
+
+def write_report(
+    folder: Path,
+    network: RoadNetwork,
+    actions: ActionSet,
+    runs: Mapping[str, Sequence[Run]],
+    about: Mapping[str, object],
+    title: str,
+) -> None:
+    """Write `summary.json`, `regret.png` and `map.html`."""
+    plot_regret(runs, folder / "regret.png", title=title)
+    write_map(folder / "map.html", network, actions, runs, title)
+    write_json(
+        folder / "summary.json",
+        {**about, "table": [row._asdict() for row in table(runs)], "routes": _routes(network, actions, runs)},
+    )
+
+
+class Row(NamedTuple):
+    """One learner: its mean trip in seconds, over all rounds and over the last tenth of them."""
+
+    learner: str
+    informed: bool
+    mean_trip_s: float
+    mean_trip_in_the_end_s: float
+    standard_error_s: float
+    best_possible_s: float
+
+    @property
+    def above_best(self) -> float:
+        """How far the end lies above the best possible, as a fraction."""
+        return self.mean_trip_in_the_end_s / self.best_possible_s - 1
+
+
+def table(runs: Mapping[str, Sequence[Run]]) -> list[Row]:
+    """Return one row per learner, over its replications."""
+    rows = []
+    for label, replications in runs.items():
+        best = -replications[0].comparator_value
+        trips = [-float(run.expected_rewards.mean()) for run in replications]
+        late = [-float(run.expected_rewards[-max(1, run.rounds // 10) :].mean()) for run in replications]
+        spread = np.std(late, ddof=1) / np.sqrt(len(late)) if len(late) > 1 else 0.0
+        informed = bool(replications[0].details.get("informed", False))
+        rows.append(Row(label, informed, float(np.mean(trips)), float(np.mean(late)), float(spread), best))
+    return rows
+
+
+def verdict(runs: Mapping[str, Sequence[Run]]) -> str:
+    """Return in plain words which learner that knows nothing did best in the end, and what it saved."""
+    rows = [row for row in table(runs) if not row.informed]
+    if not rows:
+        return "Every learner here was told the congestion; add one that has to learn it."
+    best = min(rows, key=lambda row: row.mean_trip_in_the_end_s)
+    trip = best.mean_trip_in_the_end_s
+    words = (
+        f"{best.learner} did best: {trip:.1f} s a trip in the end, {abs(best.above_best):.1%} from the best possible"
+    )
+    fixed = next((row for row in rows if row.learner.startswith("ShortestPath")), best)
+    if fixed is best:
+        return f"{words}."
+    saved = 1 - trip / fixed.mean_trip_in_the_end_s
+    return f"{words}, and {saved:.0%} less than sending everyone down the shortest path."
+
+
+def _routes(network: RoadNetwork, actions: ActionSet, runs: Mapping[str, Sequence[Run]]) -> list[dict[str, object]]:
+    plays = {
+        label: np.bincount(np.concatenate([run.actions for run in replications]), minlength=actions.n_actions)
+        for label, replications in runs.items()
+    }
+    return [
+        {
+            "route": number + 1,
+            "free_flow_s": float(network.free_flow_s[list(path)].sum()),
+            "length_m": float(network.length_m[list(path)].sum()),
+            "shares": {label: float(count[number] / count.sum()) for label, count in plays.items()},
+        }
+        for number, path in enumerate(actions.paths)
+    ]
