@@ -24,11 +24,17 @@ Place: TypeAlias = Hashable
 
 @dataclass(frozen=True, eq=False)
 class ActionSet:
-    """A fixed list of actions, each a set of distinct edges.
+    """What can be recommended: a list of paths, or every path of a graph.
 
-    A bandit arm is a path of one edge, so arms and routes are the same thing to every other module.
-    `paths` holds edge indices of the road network; `edges` lists the distinct ones in ascending order, and
-    arrays elsewhere are ordered like `edges` ("edge position j" means `edges[j]`).
+    A bandit arm is a path of one edge, so arms and routes are the same thing to every other module. `paths` holds
+    edge indices of the road network; `edges` lists the distinct ones in ascending order, and arrays elsewhere are
+    ordered like `edges` ("edge position j" means `edges[j]`). An action is the number of a path.
+
+    `on_graph` makes the set of every path between two nodes: `paths` and `n_actions` are None then, `edges` are all
+    edges of the network, and an action is a tuple of edge indices.
+
+    `several` joins sets with their own ends into one, of which each round serves one pair of ends, drawn in
+    proportion to `rates`. The paths of pair p are numbered from `first_action[p]` up to `first_action[p + 1]`.
 
     >>> roads = ActionSet([(0, 2), (1, 2)])
     >>> roads.n_actions, roads.edges.tolist()
@@ -37,10 +43,14 @@ class ActionSet:
     [[1, 0, 1], [0, 1, 1]]
     """
 
-    paths: tuple[tuple[int, ...], ...]
+    paths: tuple[tuple[int, ...], ...] | None
     edges: NDArray[np.int64] = field(init=False, repr=False)
     indptr: NDArray[np.int64] = field(init=False, repr=False)
     indices: NDArray[np.int32] = field(init=False, repr=False)
+    first_action: NDArray[np.int64] = field(init=False, repr=False)
+    rates: NDArray[np.float64] = field(init=False)
+    graph: Graph | None = field(init=False, repr=False)
+    ends: tuple[tuple[int, int], ...] = field(init=False)
 
     def __init__(self, paths: Iterable[Sequence[int]]) -> None:
         checked = tuple(_checked_path(number, path) for number, path in enumerate(paths))
@@ -49,10 +59,18 @@ class ActionSet:
         lengths = np.array([len(path) for path in checked], dtype=np.int64)
         flat = np.fromiter((edge for path in checked for edge in path), dtype=np.int64, count=int(lengths.sum()))
         edges, positions = np.unique(flat, return_inverse=True)
-        object.__setattr__(self, "paths", checked)
-        object.__setattr__(self, "edges", edges)
-        object.__setattr__(self, "indptr", np.concatenate(([0], np.cumsum(lengths))))
-        object.__setattr__(self, "indices", positions.astype(np.int32))
+        self._set(
+            paths=checked,
+            edges=edges,
+            indptr=np.concatenate(([0], np.cumsum(lengths))),
+            indices=positions.astype(np.int32),
+            first_action=np.array([0, len(checked)]),
+        )
+
+    def _set(self, *, rates: Sequence[float] = (1.0,), graph: Graph | None = None, **fields: Any) -> None:
+        shares = np.asarray(rates, dtype=np.float64)
+        for name, value in {"ends": (), **fields, "graph": graph, "rates": shares / shares.sum()}.items():
+            object.__setattr__(self, name, value)
 
     @classmethod
     def arms(cls, k: int) -> Self:
@@ -81,7 +99,7 @@ class ActionSet:
         the quickest; `"k-shortest"`, the k quickest, however alike; `"all"`, every simple path whatever `k`, an
         error if there are more than `limit`. Fewer paths than asked for are a FewerPathsWarning.
         """
-        graph = Graph(network.indptr, network.out_edges, network.tails, network.heads, network.no_through)
+        graph = _graph(network)
         start, end = _node(network, origin), _node(network, destination)
         if start == end:
             raise InputError(f"origin and destination are the same node {network.labels[start]!r}; choose two")
@@ -111,7 +129,7 @@ class ActionSet:
         """Return your own paths, each a sequence of edge indices of `network`; all join the same two nodes."""
         actions = cls(paths)
         ends = set()
-        for number, path in enumerate(actions.paths):
+        for number, path in enumerate(actions.paths or ()):
             if max(path) >= network.n_edges:
                 raise InputError(f"path {number} names edge {max(path)}; edges run from 0 to {network.n_edges - 1}")
             edges = np.array(path)
@@ -128,6 +146,48 @@ class ActionSet:
         return actions
 
     @classmethod
+    def on_graph(cls, network: RoadNetwork, origin: Place, destination: Place) -> Self:
+        """Return every path of the network from `origin` to `destination`; an action is a tuple of edge indices."""
+        start, end = _node(network, origin), _node(network, destination)
+        if start == end:
+            raise InputError(f"origin and destination are the same node {network.labels[start]!r}; choose two")
+        actions = cls.__new__(cls)
+        actions._set(
+            paths=None,
+            edges=np.arange(network.n_edges),
+            indptr=np.zeros(1, dtype=np.int64),
+            indices=np.empty(0, dtype=np.int32),
+            first_action=np.zeros(2, dtype=np.int64),
+            graph=_graph(network),
+            ends=((start, end),),
+        )
+        return actions
+
+    @classmethod
+    def several(cls, sets: Sequence["ActionSet"], rates: Sequence[float]) -> Self:
+        """Return one set for several pairs of ends on the same roads; a round serves one pair, drawn by its rate."""
+        if len(sets) == 0 or len(sets) != len(rates):
+            raise InputError(f"several pairs need one rate each, got {len(sets)} sets and {len(rates)} rates")
+        if not all(np.isfinite(rate) and rate > 0 for rate in rates):
+            raise InputError(f"rates must be finite and above 0, got {list(rates)}")
+        if any(len(one.rates) > 1 for one in sets):
+            raise InputError("each set of several must have one pair of ends; join them all at once")
+        if len({one.graph is None for one in sets}) > 1:
+            raise InputError("several pairs are all lists of paths or all whole graphs, not some of each")
+        if sets[0].graph is None:
+            joined = cls(path for one in sets for path in one.paths or ())
+            first = np.concatenate(([0], np.cumsum([one.n_listed for one in sets])))
+            joined._set(**{**vars(joined), "first_action": first, "rates": rates})
+            return joined
+        if any(one.graph is None or not np.array_equal(one.graph.heads, sets[0].graph.heads) for one in sets):
+            raise InputError("several pairs on whole graphs must lie on the same network")
+        joined = cls.__new__(cls)
+        nothing = np.zeros(len(sets) + 1, dtype=np.int64)
+        ends = tuple(one.ends[0] for one in sets)
+        joined._set(**{**vars(sets[0]), "ends": ends, "first_action": nothing, "rates": rates})
+        return joined
+
+    @classmethod
     def from_incidence(cls, incidence: Any) -> Self:
         """Return the actions given by the rows of an action x edge matrix of zeros and ones."""
         matrix = np.asarray(incidence.toarray() if hasattr(incidence, "toarray") else incidence)
@@ -141,22 +201,32 @@ class ActionSet:
         return cls(np.flatnonzero(row).tolist() for row in matrix)
 
     @property
-    def n_actions(self) -> int:
-        """The number of actions."""
+    def n_actions(self) -> int | None:
+        """The number of actions; None where every path of a graph is one."""
+        return None if self.paths is None else len(self.paths)
+
+    @property
+    def n_listed(self) -> int:
+        """The number of actions, for what needs them listed; an error where every path of a graph is one."""
+        if self.paths is None:
+            raise InputError(
+                "this needs a list of paths, and the set holds every path of a graph; make a list with "
+                "ActionSet.between"
+            )
         return len(self.paths)
 
     @property
     def n_edges(self) -> int:
-        """The number of distinct edges that some action uses."""
+        """The number of edges that some action may use."""
         return len(self.edges)
 
     @cached_property
     def longest(self) -> int:
-        """The number of edges of the longest action (L in the paper)."""
-        return int(np.diff(self.indptr).max())
+        """The number of edges of the longest action (L in the paper); on a graph the most a simple path can have."""
+        return int(np.diff(self.indptr).max()) if self.graph is None else self.graph.n_nodes - 1
 
     def positions(self, action: int) -> NDArray[np.int32]:
-        """Return the positions in `edges` that `action` uses, in the order of the path."""
+        """Return the positions in `edges` that a listed `action` uses, in the order of the path."""
         return self.indices[self.indptr[action] : self.indptr[action + 1]]
 
     @cached_property
@@ -165,7 +235,7 @@ class ActionSet:
         from scipy.sparse import csr_array
 
         ones = np.ones(len(self.indices), dtype=np.float64)
-        matrix = csr_array((ones, self.indices, self.indptr), shape=(self.n_actions, self.n_edges))
+        matrix = csr_array((ones, self.indices, self.indptr), shape=(self.n_listed, self.n_edges))
         matrix.sort_indices()
         return matrix
 
@@ -180,6 +250,10 @@ def _checked_path(number: int, path: Sequence[int]) -> tuple[int, ...]:
         twice = next(edge for edge in edges if edges.count(edge) > 1)
         raise InputError(f"action {number} uses edge {twice} twice; a path is simple, each edge at most once")
     return edges
+
+
+def _graph(network: RoadNetwork) -> Graph:
+    return Graph(network.indptr, network.out_edges, network.tails, network.heads, network.no_through)
 
 
 def _node(network: RoadNetwork, place: Place) -> int:

@@ -4,7 +4,7 @@ Each round one action is played. An edge that was used n times in the last `wind
 at count n plus noise, and an action pays the sum over its edges. Before round 0 the roads are empty.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from operator import index
 from typing import Literal, NamedTuple, Self, TypeAlias
@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from routesim.actions import ActionSet
 from routesim.compiled import kernel
 from routesim.errors import InputError
+from routesim.routes import Action, Routes
 
 Floats: TypeAlias = NDArray[np.float64]
 Knowledge: TypeAlias = Literal["nothing", "free_flow", "rewards"]
@@ -23,20 +24,22 @@ _NOISE_BLOCK = 1 << 15
 
 
 class Observation(NamedTuple):
-    """What anyone can see before a round: its number, the last `window` actions (oldest first), the counts.
+    """What anyone can see before a round: its number, the last `window` actions (oldest first), the counts, the pair.
 
-    `counts` is a read-only view that changes with the next step; copy it to keep it.
+    `counts` is a read-only view that changes with the next step; copy it to keep it. `pair` says which pair of ends
+    the round serves, and is 0 where there is only one.
     """
 
     round: int
-    history: tuple[int, ...]
+    history: tuple[Action, ...]
     counts: NDArray[np.int32]
+    pair: int = 0
 
 
 class Feedback(NamedTuple):
     """What a round taught: the reward in all, and for each edge position of the action its count and noisy reward."""
 
-    action: int
+    action: Action
     reward: float
     edges: NDArray[np.int32]
     counts: NDArray[np.int32]
@@ -176,62 +179,84 @@ class RoundEnvironment:
     def reset(self, rng: np.random.Generator) -> None:
         """Empty the roads, go back to round 0, and draw noise from `rng` from now on."""
         self._rng = rng
+        self._pair_rng = rng.spawn(1)[0] if len(self.actions.rates) > 1 else None
+        self._routes = Routes(self.actions)
         self._counts = np.zeros(self.actions.n_edges, dtype=np.int32)
         self._ring = np.zeros(max(self.window, 1), dtype=np.int32)
         self._clock = np.zeros(2, dtype=np.int64)  # the round, and how much of the noise block is used up
         self._noise = np.empty(0)
-        self._seen_counts = np.empty(self.actions.longest, dtype=np.int32)
-        self._seen_rewards = np.empty(self.actions.longest)
+        self._seen_counts = np.empty(self._routes.longest, dtype=np.int32)
+        self._seen_rewards = np.empty(self._routes.longest)
         self._visible_counts = self._counts.view()
         self._visible_counts.setflags(write=False)
+        self._draw_pair()
         self.expected_reward = 0.0
+
+    @property
+    def paths(self) -> tuple[tuple[int, ...], ...]:
+        """The path of each action number in a trace: all of a list, or those played so far on a graph."""
+        return tuple(self._routes.paths) if self.actions.paths is None else self.actions.paths
+
+    def number(self, action: Action) -> int:
+        """Return the number by which a trace records `action`."""
+        return self._routes.number(action, self._pair)
 
     def observe(self) -> Observation:
         """Return what can be seen before the coming round."""
         now = int(self._clock[0])
         first = max(0, now - self.window)
-        history = tuple(int(self._ring[past % self.window]) for past in range(first, now))
-        return Observation(now, history, self._visible_counts)
+        past = (int(self._ring[before % self.window]) for before in range(first, now))
+        history = tuple(past) if self.actions.graph is None else tuple(self._routes.paths[number] for number in past)
+        return Observation(now, history, self._visible_counts, self._pair)
 
-    def step(self, action: int) -> Feedback:
+    def step(self, action: Action) -> Feedback:
         """Play `action` for one round; its expected reward is then in `expected_reward`, for the record only."""
-        if not 0 <= action < self.actions.n_actions:
-            raise InputError(f"actions run from 0 to {self.actions.n_actions - 1}, got {action}")
-        self._draw_noise()
-        positions = self.actions.positions(action)
-        self.expected_reward, paid = _drive(action, *self._roads(), self._seen_counts, self._seen_rewards)
-        used = len(positions)
-        counts, rewards = self._seen_counts[:used].copy(), self._seen_rewards[:used].copy()
-        return Feedback(int(action), paid, positions, counts, rewards)
+        number = self.number(action)
+        self._make_room()
+        self.expected_reward, paid = _drive(number, *self._roads(), self._seen_counts, self._seen_rewards)
+        routes = self._routes
+        edges = routes.indices[routes.indptr[number] : routes.indptr[number + 1]]
+        counts, rewards = self._seen_counts[: len(edges)].copy(), self._seen_rewards[: len(edges)].copy()
+        self._draw_pair()
+        return Feedback(routes.action(number), paid, edges, counts, rewards)
 
     def play(self, policy: NDArray[np.int32], tally: Tally, trace: Trace) -> int:
         """Play a table of actions by history until `tally` or `trace` is full; return the number of rounds.
 
         The same numbers as `step` gives, from one compiled loop. The table is indexed as in `planning.exact`.
         """
+        return self._play_all(policy, self.actions.n_listed, tally, trace)
+
+    def follow(self, cycle: Sequence[Action], tally: Tally, trace: Trace) -> int:
+        """Play the actions of `cycle` over and over until `tally` or `trace` is full; return the number of rounds."""
+        numbers = np.array([self.number(action) for action in cycle], dtype=np.int32)
+        return self._play_all(numbers, 0, tally, trace)
+
+    def _play_all(self, policy: NDArray[np.int32], n_actions: int, tally: Tally, trace: Trace) -> int:
+        if self._pair_rng is not None:
+            raise InputError("rounds that serve several pairs of ends are played step by step")
         played, rounds = 0, len(trace.actions)
         while played < rounds and not tally.full:
-            self._draw_noise()
+            self._make_room()
             stretch, tally.full = _play(
                 policy,
-                self.actions.n_actions,
+                n_actions,
+                played,
                 *self._roads(),
                 self._seen_counts,
                 self._seen_rewards,
                 tally.visits,
                 tally.sums,
                 tally.limits,
-                trace.actions[played:],
-                trace.expected_rewards[played:],
-                trace.rewards[played:],
+                *trace.part(played, rounds),
             )
             played += stretch
         return played
 
     def _roads(self) -> "_Roads":
         return (
-            self.actions.indptr,
-            self.actions.indices,
+            self._routes.indptr,
+            self._routes.indices,
             self.rewards,
             self.noise_std,
             self.window,
@@ -241,11 +266,19 @@ class RoundEnvironment:
             self._noise,
         )
 
-    def _draw_noise(self) -> None:
-        """Keep enough noise for one round at hand; blocks of any size give the same stream."""
+    def _draw_pair(self) -> None:
+        self._pair = 0
+        if self._pair_rng is not None:
+            self._pair = int(np.searchsorted(np.cumsum(self.actions.rates)[:-1], self._pair_rng.random(), "right"))
+
+    def _make_room(self) -> None:
+        """Keep room for the longest route, and enough noise for one round; blocks of any size give the same stream."""
+        longest = self._routes.longest
+        if len(self._seen_counts) < longest:
+            self._seen_counts, self._seen_rewards = np.empty(longest, dtype=np.int32), np.empty(longest)
         used = int(self._clock[1])
-        if len(self._noise) - used < self.actions.longest:
-            fresh = self._rng.standard_normal(max(_NOISE_BLOCK, 8 * self.actions.longest))
+        if len(self._noise) - used < longest:
+            fresh = self._rng.standard_normal(max(_NOISE_BLOCK, 8 * longest))
             self._noise = np.concatenate((self._noise[used:], fresh))
             self._clock[1] = 0
 
@@ -375,6 +408,7 @@ def _drive(
 def _play(
     policy: NDArray[np.int32],
     n_actions: int,
+    phase: int,
     indptr: NDArray[np.int64],
     indices: NDArray[np.int32],
     rewards: Floats,
@@ -393,12 +427,17 @@ def _play(
     trace_expected: Floats,
     trace_rewards: Floats,
 ) -> tuple[int, bool]:
-    """Drive by a table of actions until a limit is reached, the trace is full or the noise runs short."""
+    """Drive by a policy until a limit is reached, the trace is full or the noise runs short.
+
+    The policy is a table of actions by history; or, if `n_actions` is 0, a cycle of actions from place `phase` on.
+    """
     n_states = len(policy)
     longest = len(seen_counts)
-    state = 0
-    for past in range(max(0, clock[0] - window), clock[0]):
-        state = (state * n_actions + ring[past % window]) % n_states
+    state = phase % n_states
+    if n_actions > 0:
+        state = 0
+        for past in range(max(0, clock[0] - window), clock[0]):
+            state = (state * n_actions + ring[past % window]) % n_states
     played = 0
     while played < len(trace_actions) and clock[1] + longest <= len(noise):
         action = policy[state]
@@ -423,7 +462,7 @@ def _play(
             visits[edge, count] += 1
             sums[edge, count] += seen_rewards[place]
             reached |= visits[edge, count] >= limits[edge, count]
-        state = (state * n_actions + action) % n_states
+        state = (state * n_actions + action if n_actions > 0 else state + 1) % n_states
         played += 1
         if reached:
             return played, True

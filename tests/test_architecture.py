@@ -21,6 +21,7 @@ ORDER = [
     "paths",
     "actions",
     "congestion",
+    "routes",
     "environment",
     "planning",
     "learners",
