@@ -153,15 +153,21 @@ class RoadGraph:
 
 
 @kernel
-def shortest_path(
-    costs: Floats, tails: Edges, heads: Edges, indptr: Ints, out_edges: Edges, origin: int, destination: int
-) -> tuple[float, Edges]:
-    """Dijkstra's algorithm with a binary heap; costs must not be negative. No path: infinity and no edges."""
-    n_nodes = indptr.size - 1
-    distance = np.full(n_nodes, np.inf)
-    entered_by = np.full(n_nodes, -1, np.int32)
-    heap_key = np.empty(heads.size + 1)
-    heap_node = np.empty(heads.size + 1, np.int32)
+def _search(
+    costs: Floats,
+    ends: Edges,
+    indptr: Ints,
+    order: Edges,
+    origin: int,
+    destination: int,
+    distance: Floats,
+    entered_by: Edges,
+) -> None:
+    """Dijkstra's algorithm with a binary heap; costs must not be negative. A destination of -1 reaches every node."""
+    heap_key = np.empty(ends.size + 1)
+    heap_node = np.empty(ends.size + 1, np.int32)
+    distance[:] = np.inf
+    entered_by[:] = -1
     distance[origin] = 0.0
     heap_key[0] = 0.0
     heap_node[0] = origin
@@ -191,12 +197,12 @@ def shortest_path(
         if node == destination:
             break
         for slot in range(indptr[node], indptr[node + 1]):
-            edge = out_edges[slot]
-            head = heads[edge]
+            edge = order[slot]
+            end = ends[edge]
             reached = key + costs[edge]
-            if reached < distance[head]:
-                distance[head] = reached
-                entered_by[head] = edge
+            if reached < distance[end]:
+                distance[end] = reached
+                entered_by[end] = edge
                 at = size
                 size += 1
                 while at > 0:
@@ -207,10 +213,28 @@ def shortest_path(
                     heap_node[at] = heap_node[parent]
                     at = parent
                 heap_key[at] = reached
-                heap_node[at] = head
+                heap_node[at] = end
+
+
+@kernel
+def distances(costs: Floats, ends: Edges, indptr: Ints, order: Edges, origin: int) -> Floats:
+    """Distance of every node from `origin`; with edges ordered by head and their tails as ends, to it."""
+    distance = np.empty(indptr.size - 1)
+    _search(costs, ends, indptr, order, origin, -1, distance, np.empty(indptr.size - 1, np.int32))
+    return distance
+
+
+@kernel
+def shortest_path(
+    costs: Floats, tails: Edges, heads: Edges, indptr: Ints, out_edges: Edges, origin: int, destination: int
+) -> tuple[float, Edges]:
+    """Cost and edges of a shortest path; infinity and no edges where there is none."""
+    distance = np.empty(indptr.size - 1)
+    entered_by = np.empty(indptr.size - 1, np.int32)
+    _search(costs, heads, indptr, out_edges, origin, destination, distance, entered_by)
     length = 0
     node = destination
-    while entered_by[node] >= 0 and node != origin:
+    while entered_by[node] >= 0:
         length += 1
         node = tails[entered_by[node]]
     path = np.empty(length, np.int32)

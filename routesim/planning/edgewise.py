@@ -1,7 +1,7 @@
 """Planning edge by edge: prices that split the problem, a bound they prove, and the best cycle of actions found with them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,8 @@ from routesim.planning.cycle_search import GraphCycles, PathCycles
 from routesim.planning.cycles import CyclePolicy
 from routesim.planning.edge_models import HistoryModel, MajorantModel
 from routesim.planning.index_policy import EdgeValues, IndexPolicy
-from routesim.planning.prices import PriceSearch, find_prices
+from routesim.planning.prices import find_prices
+from routesim.planning.sharing import FlowSharing, PathSharing
 from routesim.planning.single_edge import (
     MAX_EXACT_WINDOW,
     Window,
@@ -37,6 +38,7 @@ class WarmStart:
     prices: Floats
     patterns: Floats | None
     paths: list[tuple[int, Edges]]
+    edges: Ints
     cycle: tuple[Action, ...] | None
 
 
@@ -83,11 +85,12 @@ def plan_paths(
     merged, tables, place = merge_edges(paths, rewards)
     model, model_tables = _edge_model(tables, window, warm)
     start = None if warm is None else np.bincount(place[place >= 0], weights=warm.prices[place >= 0])
-    search = find_prices(merged, model_tables, model, start_prices=start, precision=precision)
+    sharing = PathSharing(merged, [])
+    search = find_prices(merged, model_tables, model, sharing, start_prices=start, precision=precision)
     prices = _spread(search.prices, tables, rewards, place)
 
-    index = _index_policy(merged, tables, window, search, precision)
-    leave = WarmStart(prices, getattr(model, "patterns", None), [], None)
+    index = _index_policy(merged, tables, window, search.prices, sharing, precision)
+    leave = WarmStart(prices, getattr(model, "patterns", None), [], np.empty(0, np.int64), None)
     if paths.rates.size > 1:
         return _measured(merged, index, search.bound, prices, leave, rounds, seed)
 
@@ -110,7 +113,7 @@ def plan_paths(
         prices=prices,
         cycle=played,
         index_policy=index,
-        warm=WarmStart(prices, leave.patterns, [], played),
+        warm=replace(leave, cycle=played),
         candidates=cycles.values,
     )
 
@@ -136,30 +139,38 @@ def plan_graph(
         )
     model, model_tables = _edge_model(rewards, window, warm)
     cycles = GraphCycles(graph, rewards, window)
-    start_paths: list[tuple[int, Edges]] = [] if warm is None else list(warm.paths)
     single = graph.rates.size == 1
-    if single and warm is None:
-        cycles.fill("filled", 2 * (window + 1))
-        start_paths += [(0, path) for path in cycles.known_paths()]
+    sharing: PathSharing | FlowSharing
+    if single:
+        if warm is None:
+            cycles.fill("filled", 2 * (window + 1))
+        else:
+            cycles.add("previous", [np.array(path, np.int32) for path in warm.cycle or ()])
+        edges = np.concatenate(cycles.known_paths())
+        sharing = FlowSharing(graph, edges if warm is None else np.concatenate([edges, warm.edges]))
+    else:
+        sharing = PathSharing(graph, [] if warm is None else warm.paths)
     search = find_prices(
         graph,
         model_tables,
         model,
+        sharing,
         start_prices=None if warm is None else warm.prices,
-        start_paths=start_paths,
         precision=precision,
     )
-    index = _index_policy(graph, rewards, window, search, precision)
+    index = _index_policy(graph, rewards, window, search.prices, sharing, precision)
     leave = WarmStart(
-        search.prices, getattr(model, "patterns", None), list(zip(search.pairs, search.paths, strict=True)), None
+        search.prices,
+        getattr(model, "patterns", None),
+        [] if isinstance(sharing, FlowSharing) else list(zip(sharing.pairs, sharing.paths, strict=True)),
+        sharing.near(search.prices, 0.02) if isinstance(sharing, FlowSharing) else sharing.edges,
+        None,
     )
     if not single:
         return _measured(graph, index, search.bound, search.prices, leave, rounds, seed)
     for name, policy in (("greedy", _greedy(graph, index)), ("index", index)):
         played, _ = policy.play(np.zeros(12 * (index.edge_values.window.length + 1), np.int64))
         cycles.add_run(name, list(played))
-    if warm is not None and warm.cycle is not None:
-        cycles.add("previous", [np.array(path, np.int32) for path in warm.cycle])
     cycle, value = cycles.best(sweeps)
     actions = tuple(tuple(path.tolist()) for path in cycle)
     return EdgewiseResult(
@@ -170,7 +181,7 @@ def plan_graph(
         prices=search.prices,
         cycle=actions,
         index_policy=index,
-        warm=WarmStart(leave.prices, leave.patterns, leave.paths, actions),
+        warm=replace(leave, cycle=actions),
         candidates=cycles.values,
     )
 
@@ -199,23 +210,22 @@ def _edge_model(rewards: Floats, window: int, warm: WarmStart | None) -> tuple[H
 
 
 def _index_policy(
-    choices: PathSet | RoadGraph, rewards: Floats, window: int, search: PriceSearch, precision: float
+    choices: PathSet | RoadGraph,
+    rewards: Floats,
+    window: int,
+    prices: Floats,
+    sharing: PathSharing | FlowSharing,
+    precision: float,
 ) -> IndexPolicy:
     """Return the index policy at the best prices; for a window too long to enumerate, at the resolution of blocks."""
-    tolled = int(np.count_nonzero(search.prices < rewards.max(axis=1)))
+    tolled = int(np.count_nonzero(prices < rewards.max(axis=1)))
     if window <= MAX_EXACT_WINDOW and tolled << window <= _MAX_VALUES:
         histories = plain_window(max(1, window))
         tables = np.repeat(rewards, 2, axis=1) if window == 0 else rewards
-        return IndexPolicy(choices, tables, EdgeValues.at_prices(tables, search.prices, histories))
+        return IndexPolicy(choices, tables, EdgeValues.at_prices(tables, prices, histories))
     histories = block_window(_BLOCKS)
     tables = block_rewards(rewards, window, _BLOCKS)
-    in_blocks = find_prices(
-        choices,
-        tables,
-        HistoryModel(histories),
-        start_paths=list(zip(search.pairs, search.paths, strict=True)),
-        precision=precision,
-    )
+    in_blocks = find_prices(choices, tables, HistoryModel(histories), sharing, precision=precision)
     return IndexPolicy(choices, tables, EdgeValues.at_prices(tables, in_blocks.prices, histories))
 
 
