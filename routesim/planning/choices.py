@@ -35,8 +35,15 @@ class Choices(Protocol):
 
 def _checked_rates(rates: Sequence[float] | Floats | None, n_pairs: int) -> Floats:
     shares = np.ones(n_pairs) if rates is None else np.asarray(rates, dtype=np.float64)
-    if shares.shape != (n_pairs,) or not np.all(np.isfinite(shares)) or np.any(shares < 0) or shares.sum() <= 0:
-        raise InputError(f"rates must be {n_pairs} non-negative numbers, one a pair and not all 0, got {rates!r}")
+    if (
+        shares.shape != (n_pairs,)
+        or not np.all(np.isfinite(shares))
+        or np.any(shares < 0)
+        or shares.sum() <= 0
+    ):
+        raise InputError(
+            f"rates must be {n_pairs} non-negative numbers, one a pair and not all 0, got {rates!r}"
+        )
     return shares / shares.sum()
 
 
@@ -53,7 +60,9 @@ class PathSet:
     def __post_init__(self) -> None:
         n_actions = self.indptr.size - 1
         if n_actions < 1 or np.any(np.diff(self.indptr) < 1):
-            raise InputError(f"a path set needs at least one action and every action an edge, got indptr {self.indptr}")
+            raise InputError(
+                f"a path set needs at least one action and every action an edge, got indptr {self.indptr}"
+            )
         if self.indices.size and (self.indices.min() < 0 or self.indices.max() >= self.n_edges):
             raise InputError(
                 f"edges must lie in 0..{self.n_edges - 1}, got {self.indices.min()}..{self.indices.max()}"
@@ -61,7 +70,11 @@ class PathSet:
         if self.first_action.size == 0:
             object.__setattr__(self, "first_action", np.array([0, n_actions], np.int64))
         n_pairs = self.first_action.size - 1
-        if self.first_action[0] != 0 or self.first_action[-1] != n_actions or np.any(np.diff(self.first_action) < 1):
+        if (
+            self.first_action[0] != 0
+            or self.first_action[-1] != n_actions
+            or np.any(np.diff(self.first_action) < 1)
+        ):
             raise InputError(
                 f"first_action must rise from 0 to {n_actions} with an action for every pair, got {self.first_action}"
             )
@@ -72,9 +85,15 @@ class PathSet:
         """The number of actions of all pairs together."""
         return self.indptr.size - 1
 
-    def edges_of(self, action: int) -> Edges:
-        """Return the edges of an action."""
-        return self.indices[self.indptr[action] : self.indptr[action + 1]]
+    def edges_of(self, action: int | Sequence[int]) -> Edges:
+        """Return the edges of an action, which is a number here."""
+        number = int(action)  # type: ignore[arg-type]
+        return self.indices[self.indptr[number] : self.indptr[number + 1]]
+
+    def choose(self, index: Floats, pair: int) -> int:
+        """Return the action of a pair with the largest sum of indices."""
+        low, high = self.first_action[pair], self.first_action[pair + 1]
+        return int(best_of_paths(index, self.indptr, self.indices, low, high))
 
     def best(self, values: Floats, pair: int) -> tuple[float, Edges]:
         """Return the action of a pair with the largest sum of edge values: that sum, rounded up, and the edges."""
@@ -143,13 +162,43 @@ class RoadGraph:
         """The number of nodes."""
         return self.indptr.size - 1
 
+    @property
+    def arrays(self) -> tuple[Edges, Edges, Ints, Edges, Ints, Ints]:
+        """The arrays compiled code reads."""
+        return self.tails, self.heads, self.indptr, self.out_edges, self.origins, self.destinations
+
+    def edges_of(self, action: int | Sequence[int]) -> Edges:
+        """Return the edges of an action, which is a sequence of them here."""
+        return np.asarray(action, np.int32)
+
+    def choose(self, index: Floats, pair: int) -> tuple[int, ...]:
+        """Return the path of a pair with the largest sum of indices, counting positive ones as 0."""
+        return tuple(self.best(np.minimum(index, 0.0), pair)[1].tolist())
+
     def best(self, values: Floats, pair: int) -> tuple[float, Edges]:
         """Return the path of a pair with the largest sum of edge values: that sum, rounded up, and the edges."""
         origin, destination = int(self.origins[pair]), int(self.destinations[pair])
-        cost, path = shortest_path(-values, self.tails, self.heads, self.indptr, self.out_edges, origin, destination)
+        cost, path = shortest_path(
+            -values, self.tails, self.heads, self.indptr, self.out_edges, origin, destination
+        )
         if path.size == 0:
             raise NoPathError(f"no path leads from node {origin} to node {destination}")
         return -cost * (1 - self.n_nodes * float(np.finfo(np.float64).eps)), path
+
+
+@kernel
+def best_of_paths(index: Floats, indptr: Ints, indices: Edges, low: int, high: int) -> int:
+    """The action among low..high - 1 with the largest sum; of sums equal up to rounding the first, on every machine."""
+    best = low
+    best_total = -np.inf
+    for action in range(low, high):
+        total = 0.0
+        for slot in range(indptr[action], indptr[action + 1]):
+            total += index[indices[slot]]
+        if total > best_total + 1e-12 * abs(total):
+            best_total = total
+            best = action
+    return best
 
 
 @kernel

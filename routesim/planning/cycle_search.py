@@ -1,16 +1,30 @@
 """The search for a good cycle of actions, from what policies play and from cycles built action by action."""
 
+from collections.abc import Iterable, Sequence
+from typing import TypeVar
+
 import numpy as np
 from numpy.typing import NDArray
 
 from routesim.planning.choices import PathSet, RoadGraph
-from routesim.planning.cycles import ascend, change_use, cycle_value, find_period, search_cycles, shortcut, worth_of_use
+from routesim.planning.cycles import (
+    ascend,
+    change_use,
+    cycle_value,
+    find_period,
+    search_cycles,
+    shortcut,
+    worth_of_use,
+)
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Edges = NDArray[np.int32]
 
+Cycle = TypeVar("Cycle", NDArray[np.int64], list[NDArray[np.int32]])
+
 _MAX_PERIOD = 4096
+_MAX_STEPS = 1 << 28  # elementary steps of the search over a path set: about a second
 
 
 class PathCycles:
@@ -41,28 +55,22 @@ class PathCycles:
                 ascend(cycle, *self._csr, 20)
                 self.add("built", cycle)
 
-    def add_run(self, name: str, actions: Ints, block: int) -> None:
+    def add_run(self, name: str, actions: Ints, block: int = 1) -> None:
         """Add the cycle a run falls into, or its end closed to a cycle; each of its rounds stands for a block of them."""
-        window = max(1, -(-self._window // block))
-        period = find_period(actions, window)
-        ends = [period] if period else range(window + 1, actions.size // 2, 1 + actions.size // 100)
-        for length in ends:
+        for length in _periods(actions, max(1, -(-self._window // block))):
             self.add(name, np.repeat(actions[actions.size - length :], block))
 
     def best(self, *, kicks: int, seed: int, n_starts: int = 4) -> tuple[Ints, float]:
         """Improve the best cycles and return the best one found, with its exact value."""
-        self._found.sort(key=lambda entry: -entry[0])
-        starts: list[tuple[float, Ints]] = []
-        for value, cycle in self._found:
-            if len(starts) < n_starts and not any(abs(value - other) <= 1e-12 * abs(value) for other, _ in starts):
-                starts.append((value, cycle))
-        best_cycle, best_value = shortcut(self._found[0][1], *self._csr)
+        starts = _best_starts(self._found, n_starts)
+        best_cycle, best_value = shortcut(starts[0][1], *self._csr)
         for value, cycle in starts:
-            repeats = -(-(self._window + 1) // cycle.size)
-            trial = np.tile(cycle, repeats)
+            trial = np.tile(cycle, -(-(self._window + 1) // cycle.size))
             if self._window == 0 or trial.size > _MAX_PERIOD:
                 continue
-            found = search_cycles(trial, *self._csr, 20, kicks, seed)
+            paths = self._csr[1].size + self._csr[2].shape[0] * self._window
+            affordable = 1 + _MAX_STEPS // (4 * n_starts * trial.size * paths)
+            found = search_cycles(trial, *self._csr, 20, min(kicks, affordable), seed)
             if found > max(value, best_value):
                 trial, found = shortcut(trial, *self._csr)
                 if found > best_value:
@@ -78,6 +86,7 @@ class GraphCycles:
         self._rewards = rewards
         self._window = window
         self._found: list[tuple[float, list[Edges]]] = []
+        self._left = 0
         self.values: dict[str, float] = {}
 
     def add(self, name: str, cycle: list[Edges]) -> None:
@@ -88,30 +97,36 @@ class GraphCycles:
 
     def fill(self, name: str, period: int) -> None:
         """Add a cycle built one best path at a time."""
-        self.add(name, self._ascend([None] * period, sweeps=2))
+        self.add(name, self._ascend([None] * period, 2 * period))
 
     def known_paths(self) -> list[Edges]:
         """Return the paths of all cycles so far."""
         return [path for _, cycle in self._found for path in cycle]
 
-    def add_run(self, name: str, run: list[Edges]) -> None:
-        """Add the cycle a run falls into, or its end closed to a cycle."""
+    def add_run(self, name: str, run: list[Edges], block: int = 1) -> None:
+        """Add the cycle a run falls into, or its end closed to a cycle; each of its rounds stands for a block of them."""
         actions, _ = _number(run)
-        window = max(1, self._window)
-        period = find_period(actions, window)
-        ends = [period] if period else range(window + 1, actions.size // 2, 1 + actions.size // 40)
-        for length in ends:
-            self.add(name, run[len(run) - length :])
+        for length in _periods(actions, max(1, -(-self._window // block))):
+            self.add(name, [path for path in run[len(run) - length :] for _ in range(block)])
 
-    def best(self, sweeps: int) -> tuple[list[Edges], float]:
-        """Improve the best cycle and return it, with its exact value."""
-        self._found.sort(key=lambda entry: -entry[0])
-        value, cycle = self._found[0]
+    def best(self, *, max_paths: int, seed: int, n_starts: int = 3) -> tuple[list[Edges], float]:
+        """Improve the best cycles with at most about `max_paths` shortest paths; return the best one, with its exact value."""
+        starts = _best_starts(self._found, n_starts)
+        value, cycle = starts[0]
+        self._left = max_paths
         if self._window > 0:
-            repeats = -(-(self._window + 1) // len(cycle))
-            better = self._ascend(list(cycle * repeats), sweeps)
-            if self._value(better) > value:
-                cycle = better
+            for _, start in starts:
+                trial = self._ascend(start * -(-(self._window + 1) // len(start)), self._left // 2)
+                if self._value(trial) > value:
+                    value, cycle = self._value(trial), trial
+            rng = np.random.default_rng(seed)
+            while self._left >= 2 * len(cycle) > self._window:
+                emptied = rng.random(len(cycle)) < 1 / 3
+                trial = self._ascend(
+                    [None if empty else path for path, empty in zip(cycle, emptied, strict=True)], self._left
+                )
+                if self._value(trial) > value:
+                    value, cycle = self._value(trial), trial
         actions, paths = _number(cycle)
         actions, value = shortcut(actions, *_csr(paths), self._rewards, self._window)
         return [paths[action] for action in actions], value
@@ -120,7 +135,7 @@ class GraphCycles:
         actions, paths = _number(cycle)
         return cycle_value(actions, *_csr(paths), self._rewards, self._window)
 
-    def _ascend(self, start: list[Edges | None] | list[Edges], sweeps: int) -> list[Edges]:
+    def _ascend(self, start: Sequence[Edges | None], max_paths: int) -> list[Edges]:
         """Replace one path at a time by the best one given the others, until none can be improved."""
         rewards, window, graph = self._rewards, self._window, self._graph
         use = np.zeros((graph.n_edges, len(start)), np.int8)
@@ -130,23 +145,46 @@ class GraphCycles:
         for phase, path in enumerate(cycle):
             change_use(use, counts, path, phase, window, 1)
             busy[path] += 1
-        for _ in range(sweeps):
-            changed = False
-            for phase, present in enumerate(cycle):
-                change_use(use, counts, present, phase, window, -1)
-                busy[present] -= 1
-                worth = rewards[:, 0].copy()
-                worth_of_use(rewards, use, counts, np.flatnonzero(busy), phase, window, worth)
-                np.minimum(worth, 0.0, out=worth)
-                path = graph.best(worth, 0)[1]
-                if present.size == 0 or worth[path].sum() > worth[present].sum() * (1 - 1e-10):
-                    cycle[phase] = path
-                    changed = True
-                change_use(use, counts, cycle[phase], phase, window, 1)
-                busy[cycle[phase]] += 1
-            if not changed:
+        # Empty phases first: a cycle is only worth improving once it is one.
+        order = sorted(range(len(cycle)), key=lambda phase: cycle[phase].size > 0)
+        n_empty = sum(path.size == 0 for path in cycle)
+        unchanged = 0
+        for step in range(max(max_paths, n_empty)):
+            phase = order[step % len(order)]
+            present = cycle[phase]
+            change_use(use, counts, present, phase, window, -1)
+            busy[present] -= 1
+            worth = rewards[:, 0].copy()
+            worth_of_use(rewards, use, counts, np.flatnonzero(busy), phase, window, worth)
+            np.minimum(worth, 0.0, out=worth)
+            path = graph.best(worth, 0)[1]
+            self._left -= 1
+            unchanged += 1
+            if present.size == 0 or worth[path].sum() > worth[present].sum() * (1 - 1e-10):
+                cycle[phase] = path
+                unchanged = 0
+            change_use(use, counts, cycle[phase], phase, window, 1)
+            busy[cycle[phase]] += 1
+            if unchanged == len(cycle):
                 break
         return cycle
+
+
+def _best_starts(found: list[tuple[float, Cycle]], n_starts: int) -> list[tuple[float, Cycle]]:
+    """Return the best cycles, leaving out those as good as a better one: most likely they are the same."""
+    starts: list[tuple[float, Cycle]] = []
+    for value, cycle in sorted(found, key=lambda entry: -entry[0]):
+        if len(starts) < n_starts and not (starts and abs(value - starts[-1][0]) <= 1e-12 * abs(value)):
+            starts.append((value, cycle))
+    return starts
+
+
+def _periods(actions: Ints, window: int) -> Iterable[int]:
+    """Return the period of the cycle a run ends with, or if there is none yet, some lengths at which to close its end."""
+    period = find_period(actions, window)
+    return (
+        [period] if period else range(window + 1, max(window + 2, actions.size // 2), 1 + actions.size // 100)
+    )
 
 
 def _number(run: list[Edges]) -> tuple[Ints, list[Edges]]:

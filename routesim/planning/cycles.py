@@ -25,19 +25,42 @@ class CyclePolicy(Generic[Action]):
     def __init__(self, cycle: Sequence[Action], window: int) -> None:
         self.cycle = tuple(cycle)
         self.window = window
+        unrolled = self.cycle * (2 + window // len(self.cycle))
+        self._phase_after = {
+            unrolled[phase : phase + window]: (phase + window) % len(self.cycle)
+            for phase in range(len(self.cycle))
+        }
 
     def __call__(self, history: Sequence[Action]) -> Action:
         """Return the action after `history`, the last `window` actions or fewer, oldest first."""
-        recent = history[len(history) - min(self.window, len(history)) :]
+        return self.cycle[self.phase_after(history)]
+
+    def phase_after(self, history: Sequence[Action]) -> int:
+        """Return the place on the cycle that continues the longest stretch of it at the end of `history`."""
+        recent = tuple(history[len(history) - min(self.window, len(history)) :])
+        if recent in self._phase_after:
+            return self._phase_after[recent]
         best_length = -1
         best_phase = 0
         for phase in range(len(self.cycle)):
             length = 0
-            while length < len(recent) and recent[-1 - length] == self.cycle[(phase - 1 - length) % len(self.cycle)]:
+            while (
+                length < len(recent)
+                and recent[-1 - length] == self.cycle[(phase - 1 - length) % len(self.cycle)]
+            ):
                 length += 1
             if length > best_length:
                 best_length, best_phase = length, phase
-        return self.cycle[best_phase]
+        return best_phase
+
+    def actions(self, n_rounds: int) -> list[Action]:
+        """Return the actions of the first rounds from an empty history."""
+        played: list[Action] = []
+        for _ in range(min(n_rounds, self.window)):
+            played.append(self(played))
+        phase = self.phase_after(played)
+        played += [self.cycle[(phase + ahead) % len(self.cycle)] for ahead in range(n_rounds - len(played))]
+        return played
 
 
 @kernel
@@ -63,7 +86,27 @@ def cycle_value(sequence: Ints, indptr: Ints, indices: Edges, rewards: Floats, w
     return total / period
 
 
-def shortcut(sequence: Ints, indptr: Ints, indices: Edges, rewards: Floats, window: int) -> tuple[Ints, float]:
+@kernel
+def rewards_of_run(sequence: Ints, indptr: Ints, indices: Edges, rewards: Floats, window: int) -> Floats:
+    """Reward of each round of playing `sequence` once, from empty roads."""
+    counts = np.zeros(rewards.shape[0], np.int64)
+    earned = np.zeros(sequence.size)
+    for now in range(sequence.size):
+        if window > 0 and now > window:
+            gone = sequence[now - window - 1]
+            for slot in range(indptr[gone], indptr[gone + 1]):
+                counts[indices[slot]] -= 1
+        action = sequence[now]
+        for slot in range(indptr[action], indptr[action + 1]):
+            earned[now] += rewards[indices[slot], counts[indices[slot]]]
+            if window > 0:
+                counts[indices[slot]] += 1
+    return earned
+
+
+def shortcut(
+    sequence: Ints, indptr: Ints, indices: Edges, rewards: Floats, window: int
+) -> tuple[Ints, float]:
     """Return the best simple cycle within a cycle, and its value: no window of actions occurs in it twice.
 
     Where a window occurs twice, the cycle is two cycles through one history, and one of them is at least as good as both.
@@ -119,7 +162,13 @@ def change_use(
 
 @kernel
 def worth_of_use(
-    rewards: Floats, use: NDArray[np.int8], counts: NDArray[np.int16], edges: Ints, phase: int, window: int, worth: Floats
+    rewards: Floats,
+    use: NDArray[np.int8],
+    counts: NDArray[np.int16],
+    edges: Ints,
+    phase: int,
+    window: int,
+    worth: Floats,
 ) -> None:
     """What one more use at `phase` would add to the sum over the cycle: its own reward, and its effect on those that follow."""
     period = use.shape[1]
@@ -134,7 +183,9 @@ def worth_of_use(
 
 
 @kernel
-def ascend(sequence: Ints, indptr: Ints, indices: Edges, rewards: Floats, window: int, max_sweeps: int) -> None:
+def ascend(
+    sequence: Ints, indptr: Ints, indices: Edges, rewards: Floats, window: int, max_sweeps: int
+) -> None:
     """Replace one action of the cycle at a time by the best one given the others, until none can be improved.
 
     A phase may hold -1, no action yet. The period must exceed the window, so that a use never meets itself.
@@ -148,7 +199,9 @@ def ascend(sequence: Ints, indptr: Ints, indices: Edges, rewards: Floats, window
     tolerance = 1e-10 * np.abs(rewards).max()
     for phase in range(period):
         if sequence[phase] >= 0:
-            change_use(use, counts, indices[indptr[sequence[phase]] : indptr[sequence[phase] + 1]], phase, window, 1)
+            change_use(
+                use, counts, indices[indptr[sequence[phase]] : indptr[sequence[phase] + 1]], phase, window, 1
+            )
     for _ in range(max_sweeps):
         changed = False
         for phase in range(period):
@@ -180,7 +233,14 @@ def ascend(sequence: Ints, indptr: Ints, indices: Edges, rewards: Floats, window
 
 @kernel
 def search_cycles(
-    sequence: Ints, indptr: Ints, indices: Edges, rewards: Floats, window: int, max_sweeps: int, kicks: int, seed: int
+    sequence: Ints,
+    indptr: Ints,
+    indices: Edges,
+    rewards: Floats,
+    window: int,
+    max_sweeps: int,
+    kicks: int,
+    seed: int,
 ) -> float:
     """Improve a cycle in place: climb, then change a few random phases and climb again, keeping what is better."""
     n_actions = indptr.size - 1

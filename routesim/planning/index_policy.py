@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from routesim.compiled import kernel
-from routesim.planning.choices import PathSet, RoadGraph, shortest_path
+from routesim.planning.choices import PathSet, RoadGraph, best_of_paths, shortest_path
 from routesim.planning.single_edge import Window, toll_values
 
 Floats = NDArray[np.float64]
@@ -35,14 +35,11 @@ class EdgeValues:
         toll_values(rewards[tolled], prices[tolled], window.labels, sweeps, precision, values)
         return cls(window, row, values)
 
-    @classmethod
-    def none(cls, n_edges: int, window: Window) -> "EdgeValues":
-        """No tolls at all: the index is the reward now, and the policy is greedy."""
-        return cls(window, np.full(n_edges, -1, np.int64), np.empty((0, window.labels.size)))
-
 
 @kernel
-def _indices(rewards: Floats, labels: Ints, row: Ints, values: Floats, histories: Ints, index: Floats) -> None:
+def _indices(
+    rewards: Floats, labels: Ints, row: Ints, values: Floats, histories: Ints, index: Floats
+) -> None:
     mask = labels.size - 1
     for edge in range(index.size):
         history = histories[edge]
@@ -83,15 +80,8 @@ def _play_paths(
     index = np.empty(rewards.shape[0])
     for now in range(pairs.size):
         _indices(rewards, labels, row, values, histories, index)
-        best = -1
-        best_total = -np.inf
-        for action in range(first_action[pairs[now]], first_action[pairs[now] + 1]):
-            total = 0.0
-            for slot in range(indptr[action], indptr[action + 1]):
-                total += index[indices[slot]]
-            if total > best_total + 1e-12 * abs(total):  # equal up to rounding: the first one, on every machine
-                best_total = total
-                best = action
+        pair = pairs[now]
+        best = best_of_paths(index, indptr, indices, first_action[pair], first_action[pair + 1])
         actions[now] = best
         earned[now] = _advance(histories, rewards, labels, indices[indptr[best] : indptr[best + 1]])
 
@@ -121,7 +111,9 @@ def _play_graph(
         _indices(rewards, labels, row, values, histories, index)
         for edge in range(index.size):
             index[edge] = max(0.0, -index[edge])
-        _, path = shortest_path(index, tails, heads, indptr, out_edges, origins[pairs[now]], destinations[pairs[now]])
+        _, path = shortest_path(
+            index, tails, heads, indptr, out_edges, origins[pairs[now]], destinations[pairs[now]]
+        )
         while size + path.size > played.size:
             larger = np.empty(2 * played.size, np.int32)
             larger[:size] = played[:size]
@@ -154,23 +146,16 @@ class IndexPolicy:
         mask = self.edge_values.window.labels.size - 1
         for action in history:
             histories = (histories << 1) & mask
-            histories[self._edges(action)] |= 1
+            histories[self.choices.edges_of(action)] |= 1
         return histories
 
-    def __call__(self, history: Sequence[int] | Sequence[Sequence[int]], pair: int = 0) -> int | tuple[int, ...]:
+    def __call__(
+        self, history: Sequence[int] | Sequence[Sequence[int]], pair: int = 0
+    ) -> int | tuple[int, ...]:
         """Return the action after `history`, for an origin-destination pair."""
-        index = self.indices(self.use_histories(history))
-        if isinstance(self.choices, PathSet):
-            low, high = self.choices.first_action[pair], self.choices.first_action[pair + 1]
-            totals = [index[self.choices.edges_of(action)].sum() for action in range(low, high)]
-            best = 0
-            for place, total in enumerate(totals):
-                if total > totals[best] + 1e-12 * abs(total):
-                    best = place
-            return int(low + best)
-        return tuple(self.choices.best(np.minimum(index, 0.0), pair)[1].tolist())
+        return self.choices.choose(self.indices(self.use_histories(history)), pair)
 
-    def play(self, pairs: Ints, histories: Ints | None = None) -> tuple[list[Edges] | Ints, Floats]:
+    def play(self, pairs: Ints, histories: Ints | None = None) -> tuple[Ints | list[Edges], Floats]:
         """Play one round for each entry of `pairs`, from empty roads or given use histories (which are moved on).
 
         Returns the actions (numbers for a path set, edges for a graph) and the reward of each round.
@@ -187,22 +172,5 @@ class IndexPolicy:
             )
             return actions, earned
         ends = np.zeros(pairs.size + 1, np.int64)
-        played = _play_graph(
-            choices.tails,
-            choices.heads,
-            choices.indptr,
-            choices.out_edges,
-            choices.origins,
-            choices.destinations,
-            *tables,
-            pairs,
-            state,
-            ends[1:],
-            earned,
-        )
+        played = _play_graph(*choices.arrays, *tables, pairs, state, ends[1:], earned)
         return [played[ends[now] : ends[now + 1]] for now in range(pairs.size)], earned
-
-    def _edges(self, action: int | Sequence[int]) -> Edges:
-        if isinstance(self.choices, PathSet):
-            return self.choices.edges_of(int(action))  # type: ignore[arg-type]
-        return np.asarray(action, np.int32)

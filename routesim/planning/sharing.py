@@ -57,7 +57,9 @@ class PathSharing:
 
     def extend(self, prices: Floats) -> bool:
         """Add the best path of each pair."""
-        found = [self._add(pair, self._choices.best(prices, pair)[1]) for pair in range(self._choices.rates.size)]
+        found = [
+            self._add(pair, self._choices.best(prices, pair)[1]) for pair in range(self._choices.rates.size)
+        ]
         return any(found)
 
     def _add(self, pair: int, path: Edges) -> bool:
@@ -88,7 +90,9 @@ class PathSharing:
         kept = np.isin(row_of, first)  # one representative edge a group
         group_of, path_of = group[row_of[kept]], path_of[kept]
         rows = np.concatenate([pieces.row, group_of, n_groups + np.array(self.pairs)])
-        columns = np.concatenate([np.arange(n_pieces), n_pieces + path_of, n_pieces + np.arange(lengths.size)])
+        columns = np.concatenate(
+            [np.arange(n_pieces), n_pieces + path_of, n_pieces + np.arange(lengths.size)]
+        )
         entries = np.concatenate([-np.ones(n_pieces), np.ones(group_of.size + lengths.size)])
         matrix = coo_array((entries, (rows, columns)), shape=(n_groups + rates.size, n_pieces + lengths.size))
         result = _solve(
@@ -105,20 +109,24 @@ class PathSharing:
         below, above = _slopes_beside(grid, heights, share[group], ceiling)
         sum_below = np.bincount(group, weights=below, minlength=n_groups)
         spread = np.bincount(group, weights=above, minlength=n_groups) - sum_below
-        fraction = np.where(spread > 0, (duals[:n_groups] - sum_below) / np.where(spread > 0, spread, 1.0), 0.0)
+        fraction = np.where(
+            spread > 0, (duals[:n_groups] - sum_below) / np.where(spread > 0, spread, 1.0), 0.0
+        )
         return -cost, below + np.clip(fraction, 0.0, 1.0)[group] * (above - below)
 
 
 class FlowSharing:
     """A flow of one unit from the origin to the destination of a graph, over known edges."""
 
-    def __init__(self, graph: RoadGraph, start_edges: Ints) -> None:
+    def __init__(self, graph: RoadGraph, start_edges: Ints, start_prices: Floats | None = None) -> None:
         self._graph = graph
         self._edges = np.unique(start_edges).astype(np.int64)
-        self._path_cost = np.inf
         by_head = np.argsort(graph.heads, kind="stable").astype(np.int32)
         self._in_edges = by_head
         self._in_indptr = np.searchsorted(graph.heads[by_head], np.arange(graph.n_nodes + 1)).astype(np.int64)
+        self._path_cost = (
+            np.inf if start_prices is None else float(self._cheapest_through(start_prices).min())
+        )
 
     @property
     def edges(self) -> Ints:
@@ -220,6 +228,7 @@ def _solve(
         b_eq=right_side,
         bounds=np.stack([np.zeros(upper.size), upper], axis=1),
         method="highs-ds",
+        options={"simplex_dual_edge_weight_strategy": "devex"},  # half the time of the default on road graphs
     )
     if result.status != 0:
         return None

@@ -56,7 +56,9 @@ def block_rewards(rewards: Floats, window: int, n_blocks: int) -> Floats:
     """Mean reward over one block of use, for each label of `block_window(n_blocks)`."""
     block = -(-window // n_blocks)
     counts = block * np.arange(n_blocks + 1)
-    fresh = counts[:, None] + np.arange(block)  # the oldest block was unused: the count grows as this block runs
+    fresh = counts[:, None] + np.arange(
+        block
+    )  # the oldest block was unused: the count grows as this block runs
     level = np.minimum(counts, window)  # it was used: every round one use leaves and one enters
     return np.concatenate([rewards[:, np.minimum(fresh, window)].mean(axis=2), rewards[:, level]], axis=1)
 
@@ -129,7 +131,12 @@ def _improve_policy(
 
 @kernel
 def best_averages(
-    rewards: Floats, prices: Floats, labels: Ints, averages: Floats, patterns: Floats, policy: NDArray[np.int8]
+    rewards: Floats,
+    prices: Floats,
+    labels: Ints,
+    averages: Floats,
+    patterns: Floats,
+    policy: NDArray[np.int8],
 ) -> None:
     """For each row of `rewards` at its price: a proven upper bound on the best average, and the use pattern of the best cycle.
 
@@ -157,7 +164,9 @@ def best_averages(
             size = max(size, abs(value[state]))
             largest = max(largest, value[unused] - value[state])
             largest = max(largest, use_reward[state] + value[unused | 1] - value[state])
-        averages[edge] = largest + 8 * 2.220446049250313e-16 * size  # three roundings, each at most half an ulp of 3 * size
+        averages[edge] = (
+            largest + 8 * 2.220446049250313e-16 * size
+        )  # three roundings, each at most half an ulp of 3 * size
 
         patterns[edge, :] = 0.0
         length = 0
@@ -174,7 +183,9 @@ def best_averages(
 
 
 @kernel
-def toll_values(rewards: Floats, prices: Floats, labels: Ints, sweeps: int, precision: float, values: Floats) -> None:
+def toll_values(
+    rewards: Floats, prices: Floats, labels: Ints, sweeps: int, precision: float, values: Floats
+) -> None:
     """Value of every history of every edge: lazy value iteration from zero, relative to the empty history.
 
     The best prices sit where two cycles tie, and there values are not unique. Lazy iteration from zero converges to one of
@@ -197,7 +208,10 @@ def toll_values(rewards: Floats, prices: Floats, labels: Ints, sweeps: int, prec
             for state in range(half):
                 rest = value[2 * state]
                 used = value[2 * state + 1]
-                for at in (state, state + half):  # both forget their oldest round, and have the same successors
+                for at in (
+                    state,
+                    state + half,
+                ):  # both forget their oldest round, and have the same successors
                     change = 0.5 * (max(rest, used + use_reward[at]) - value[at])
                     new[at] = value[at] + change
                     low = min(low, change)
