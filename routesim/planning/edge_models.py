@@ -50,10 +50,7 @@ class HistoryModel:
 
     def best_averages(self, rewards: Floats, prices: Floats) -> Floats:
         """Solve every edge at its price; keep the use patterns that were not met before."""
-        averages = np.empty(rewards.shape[0])
-        found = np.empty((rewards.shape[0], self.patterns.shape[1]))
-        policy = np.zeros(self.window.labels.size, np.int8)
-        best_averages(rewards, prices, self.window.labels, averages, found, policy)
+        averages, found = best_averages(rewards, prices, self.window)
         self.patterns = _distinct(np.concatenate([self.patterns, found]))
         return averages
 

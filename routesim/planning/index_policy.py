@@ -24,14 +24,14 @@ class EdgeValues:
     values: Floats
 
     @classmethod
-    def at_prices(
-        cls, rewards: Floats, prices: Floats, window: Window, *, sweeps: int = 400, precision: float = 1e-7
-    ) -> "EdgeValues":
-        """Solve the edges whose price is below every reward they can earn; the others are better idle, at no toll."""
+    def at_prices(cls, rewards: Floats, prices: Floats, window: Window) -> "EdgeValues":
+        """Solve the edges whose price is below some reward they can earn; the others are better idle, at no toll."""
         tolled = np.flatnonzero(prices < rewards.max(axis=1))
         row = np.full(rewards.shape[0], -1, np.int64)
         row[tolled] = np.arange(tolled.size)
         values = np.empty((tolled.size, window.labels.size))
+        # Four thousand histories and more: fewer sweeps, since indices settle long before values do.
+        sweeps, precision = (400, 1e-7) if window.length < 12 else (60, 1e-4)
         toll_values(rewards[tolled], prices[tolled], window.labels, sweeps, precision, values)
         return cls(window, row, values)
 

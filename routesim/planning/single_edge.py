@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from routesim.compiled import kernel
 
 MAX_EXACT_WINDOW = 16
-_EPSILON = float(np.finfo(np.float64).eps)
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -29,6 +28,7 @@ class Window:
 
     length: int
     labels: Ints
+    is_plain: bool = True
 
     @property
     def n_labels(self) -> int:
@@ -49,7 +49,7 @@ def block_window(n_blocks: int) -> Window:
     """Histories of whole blocks; the oldest block leaves the window while the present one runs, so it has its own labels."""
     plain = plain_window(n_blocks)
     oldest = np.arange(1 << n_blocks, dtype=np.int64) >> (n_blocks - 1)
-    return Window(n_blocks, plain.labels + (n_blocks + 1) * oldest)
+    return Window(n_blocks, plain.labels + (n_blocks + 1) * oldest, is_plain=False)
 
 
 def block_rewards(rewards: Floats, window: int, n_blocks: int) -> Floats:
@@ -63,14 +63,44 @@ def block_rewards(rewards: Floats, window: int, n_blocks: int) -> Floats:
     return np.concatenate([rewards[:, np.minimum(fresh, window)].mean(axis=2), rewards[:, level]], axis=1)
 
 
+@dataclass(frozen=True)
+class Moves:
+    """The histories with at most some number of uses, and where the moves between them lead (-1: out of the set)."""
+
+    histories: Ints
+    after: Ints  # place of the next history: column 0 unused, column 1 used
+    before: Ints  # places of the two histories that lead here, by the move that is this history's newest round
+
+
+def moves_within(window: Window, most_uses: int) -> Moves:
+    """Return the moves among the histories of a window with at most `most_uses` uses."""
+    counts = plain_window(window.length).labels
+    histories = np.flatnonzero(counts <= most_uses)
+    place = np.full(counts.size + 1, -1, np.int64)
+    place[histories] = np.arange(histories.size)
+    unused = (histories << 1) & (counts.size - 1)
+    earlier = histories >> 1
+    return Moves(
+        histories,
+        np.stack([place[unused], place[unused | 1]], axis=1),
+        np.stack([place[earlier], place[earlier | (counts.size >> 1)]], axis=1),
+    )
+
+
 @kernel
 def _improve_policy(
-    use_reward: Floats, policy: NDArray[np.int8], value: Floats, order: Ints, mark: Ints, tolerance: float
+    use_reward: Floats,
+    newest: NDArray[np.int8],
+    after: Ints,
+    before: Ints,
+    policy: NDArray[np.int8],
+    value: Floats,
+    order: Ints,
+    mark: Ints,
+    tolerance: float,
 ) -> int:
-    """Howard's policy iteration on the history graph; leave `policy` and `value` at its end, return a state of the best cycle."""
+    """Howard's policy iteration on the history graph; returns a state of the best cycle, `policy` and `value` at its end."""
     n_states = use_reward.size
-    mask = n_states - 1
-    oldest = n_states >> 1
     root = 0
     for _ in range(500):
         mark[:] = 0
@@ -79,7 +109,7 @@ def _improve_policy(
             state = start
             while mark[state] == 0:
                 mark[state] = start + 1
-                state = ((state << 1) | policy[state]) & mask
+                state = after[state, policy[state]]
             if mark[state] == start + 1:
                 total = 0.0
                 length = 0
@@ -88,7 +118,7 @@ def _improve_policy(
                     if policy[step]:
                         total += use_reward[step]
                     length += 1
-                    step = ((step << 1) | policy[step]) & mask
+                    step = after[step, policy[step]]
                     if step == state:
                         break
                 if total / length > best:
@@ -104,23 +134,25 @@ def _improve_policy(
             while head < size:
                 state = order[head]
                 head += 1
-                move = state & 1
+                move = newest[state]
                 for side in range(2):
-                    before = (state >> 1) | (side * oldest)
-                    if mark[before] != -1 and (turn == 1 or policy[before] == move):
-                        policy[before] = move
-                        value[before] = (use_reward[before] if move else 0.0) - best + value[state]
-                        mark[before] = -1
-                        order[size] = before
+                    earlier = before[state, side]
+                    if earlier >= 0 and mark[earlier] != -1 and (turn == 1 or policy[earlier] == move):
+                        policy[earlier] = move
+                        value[earlier] = (use_reward[earlier] if move else 0.0) - best + value[state]
+                        mark[earlier] = -1
+                        order[size] = earlier
                         size += 1
             if size == n_states:
                 break
         changed = False
         for state in range(n_states):
-            unused = (state << 1) & mask
-            rest = value[unused] - best
-            use = use_reward[state] + value[unused | 1] - best
-            other = rest if policy[state] else use
+            if policy[state]:
+                other = value[after[state, 0]] - best
+            elif after[state, 1] >= 0:
+                other = use_reward[state] + value[after[state, 1]] - best
+            else:
+                continue
             if other > value[state] + tolerance:
                 policy[state] = 1 - policy[state]
                 changed = True
@@ -130,21 +162,18 @@ def _improve_policy(
 
 
 @kernel
-def best_averages(
+def _best_averages(
     rewards: Floats,
     prices: Floats,
     labels: Ints,
+    newest: NDArray[np.int8],
+    after: Ints,
+    before: Ints,
     averages: Floats,
     patterns: Floats,
-    policy: NDArray[np.int8],
 ) -> None:
-    """For each row of `rewards` at its price: a proven upper bound on the best average, and the use pattern of the best cycle.
-
-    Whatever `value` is, no cycle can average more than the largest `earned + value[next] - value[state]`, because the
-    differences cancel around a cycle. So the bound stands even where policy iteration stopped early or rounding misled it.
-    """
     n_states = labels.size
-    mask = n_states - 1
+    policy = np.zeros(n_states, np.int8)
     value = np.zeros(n_states)
     use_reward = np.empty(n_states)
     order = np.empty(n_states, np.int64)
@@ -155,18 +184,16 @@ def best_averages(
             scale = max(scale, abs(rewards[edge, label]))
         for state in range(n_states):
             use_reward[state] = rewards[edge, labels[state]] - prices[edge]
-        root = _improve_policy(use_reward, policy, value, order, mark, 1e-12 * scale)
+        root = _improve_policy(use_reward, newest, after, before, policy, value, order, mark, 1e-12 * scale)
 
         largest = -np.inf
         size = scale
         for state in range(n_states):
-            unused = (state << 1) & mask
             size = max(size, abs(value[state]))
-            largest = max(largest, value[unused] - value[state])
-            largest = max(largest, use_reward[state] + value[unused | 1] - value[state])
-        averages[edge] = (
-            largest + 8 * 2.220446049250313e-16 * size
-        )  # three roundings, each at most half an ulp of 3 * size
+            largest = max(largest, value[after[state, 0]] - value[state])
+            if after[state, 1] >= 0:
+                largest = max(largest, use_reward[state] + value[after[state, 1]] - value[state])
+        averages[edge] = largest + 8 * 2.220446049250313e-16 * size  # three roundings of numbers of at most 4 * size
 
         patterns[edge, :] = 0.0
         length = 0
@@ -175,11 +202,47 @@ def best_averages(
             length += 1
             if policy[state]:
                 patterns[edge, labels[state]] += 1.0
-            state = ((state << 1) | policy[state]) & mask
+            state = after[state, policy[state]]
             if state == root:
                 break
         for label in range(patterns.shape[1]):
             patterns[edge, label] /= length
+
+
+def best_averages(rewards: Floats, prices: Floats, window: Window) -> tuple[Floats, Floats]:
+    """Return, for each edge at its price, an upper bound on its best average and the use pattern of its best cycle.
+
+    Whatever the values are, no cycle can average more than the largest `earned + value[next] - value[state]`, because the
+    differences cancel around a cycle. So the bound stands even where policy iteration stopped early or rounding misled it.
+
+    Where rewards never rise with the count, a use that gains nothing can be left out: no later use finds a higher count
+    for it. So only histories with as many uses as there are counts with a gain need to be looked at.
+    """
+    averages = np.empty(rewards.shape[0])
+    patterns = np.empty(rewards.shape)
+    most_uses = np.full(rewards.shape[0], window.length)
+    if window.is_plain:
+        falling = np.all(rewards[:, 1:] <= rewards[:, :-1], axis=1)
+        gaining = np.count_nonzero(rewards > prices[:, None], axis=1)
+        most_uses[falling] = np.minimum(gaining[falling], window.length)
+    for most in np.unique(most_uses):
+        moves = moves_within(window, int(most))
+        rows = np.flatnonzero(most_uses == most)
+        found_averages = np.empty(rows.size)
+        found_patterns = np.empty((rows.size, rewards.shape[1]))
+        _best_averages(
+            rewards[rows],
+            prices[rows],
+            window.labels[moves.histories],
+            (moves.histories & 1).astype(np.int8),
+            moves.after,
+            moves.before,
+            found_averages,
+            found_patterns,
+        )
+        averages[rows] = found_averages
+        patterns[rows] = found_patterns
+    return averages, patterns
 
 
 @kernel
