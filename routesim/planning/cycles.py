@@ -1,0 +1,262 @@
+"""Cycles of actions: their exact average reward, how to improve them, and the policy that falls into one from any history."""
+
+from collections.abc import Hashable, Sequence
+from typing import Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from routesim.compiled import kernel
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Edges = NDArray[np.int32]
+Action = TypeVar("Action", bound=Hashable)
+
+
+class CyclePolicy(Generic[Action]):
+    """Play a cycle of actions for ever, as a stationary map from the history to the next action.
+
+    The rule is to continue the longest stretch of the cycle that the history ends with. Each round makes that stretch at least
+    one longer, so after at most `window` rounds the whole history lies on the cycle. Windows of the cycle are distinct
+    (`shortcut` sees to it), so from then on the place on it is known, and the cycle is played exactly.
+    """
+
+    def __init__(self, cycle: Sequence[Action], window: int) -> None:
+        self.cycle = tuple(cycle)
+        self.window = window
+        unrolled = self.cycle * (2 + window // len(self.cycle))
+        self._phase_after = {
+            unrolled[phase : phase + window]: (phase + window) % len(self.cycle)
+            for phase in range(len(self.cycle))
+        }
+
+    def __call__(self, history: Sequence[Action]) -> Action:
+        """Return the action after `history`, the last `window` actions or fewer, oldest first."""
+        return self.cycle[self.phase_after(history)]
+
+    def phase_after(self, history: Sequence[Action]) -> int:
+        """Return the place on the cycle that continues the longest stretch of it at the end of `history`."""
+        recent = tuple(history[len(history) - min(self.window, len(history)) :])
+        if recent in self._phase_after:
+            return self._phase_after[recent]
+        best_length = -1
+        best_phase = 0
+        for phase in range(len(self.cycle)):
+            length = 0
+            while (
+                length < len(recent)
+                and recent[-1 - length] == self.cycle[(phase - 1 - length) % len(self.cycle)]
+            ):
+                length += 1
+            if length > best_length:
+                best_length, best_phase = length, phase
+        return best_phase
+
+    def actions(self, n_rounds: int) -> list[Action]:
+        """Return the actions of the first rounds from an empty history."""
+        played: list[Action] = []
+        for _ in range(min(n_rounds, self.window)):
+            played.append(self(played))
+        phase = self.phase_after(played)
+        played += [self.cycle[(phase + ahead) % len(self.cycle)] for ahead in range(n_rounds - len(played))]
+        return played
+
+
+@kernel
+def cycle_value(sequence: Ints, indptr: Ints, indices: Edges, rewards: Floats, window: int) -> float:
+    """Average reward of playing the actions of `sequence` over and over; the edges of an action are a row of the CSR arrays."""
+    period = sequence.size
+    counts = np.zeros(rewards.shape[0], np.int64)
+    for back in range(1, window + 1):
+        action = sequence[-back % period]
+        for slot in range(indptr[action], indptr[action + 1]):
+            counts[indices[slot]] += 1
+    total = 0.0
+    for now in range(period):
+        action = sequence[now]
+        for slot in range(indptr[action], indptr[action + 1]):
+            total += rewards[indices[slot], counts[indices[slot]]]
+        if window > 0:
+            for slot in range(indptr[action], indptr[action + 1]):
+                counts[indices[slot]] += 1
+            gone = sequence[(now - window) % period]
+            for slot in range(indptr[gone], indptr[gone + 1]):
+                counts[indices[slot]] -= 1
+    return total / period
+
+
+@kernel
+def rewards_of_run(sequence: Ints, indptr: Ints, indices: Edges, rewards: Floats, window: int) -> Floats:
+    """Reward of each round of playing `sequence` once, from empty roads."""
+    counts = np.zeros(rewards.shape[0], np.int64)
+    earned = np.zeros(sequence.size)
+    for now in range(sequence.size):
+        if window > 0 and now > window:
+            gone = sequence[now - window - 1]
+            for slot in range(indptr[gone], indptr[gone + 1]):
+                counts[indices[slot]] -= 1
+        action = sequence[now]
+        for slot in range(indptr[action], indptr[action + 1]):
+            earned[now] += rewards[indices[slot], counts[indices[slot]]]
+            if window > 0:
+                counts[indices[slot]] += 1
+    return earned
+
+
+def shortcut(
+    sequence: Ints, indptr: Ints, indices: Edges, rewards: Floats, window: int
+) -> tuple[Ints, float]:
+    """Return the best simple cycle within a cycle, and its value: no window of actions occurs in it twice.
+
+    Where a window occurs twice, the cycle is two cycles through one history, and one of them is at least as good as both.
+    """
+    cycle = sequence
+    while True:
+        value = cycle_value(cycle, indptr, indices, rewards, window)
+        phases: dict[tuple[int, ...], int] = {}
+        twice = None
+        unrolled = np.tile(cycle, 1 + -(-window // cycle.size)) if window else cycle
+        for phase in range(cycle.size):
+            key = tuple(unrolled[phase : phase + window].tolist())
+            if key in phases:
+                twice = (phases[key], phase)
+                break
+            phases[key] = phase
+        if twice is None:
+            return cycle, value
+        # Rotating by the window turns "window before" into "window from": both parts then close on the repeated history.
+        start = (twice[0] + window) % cycle.size
+        turned = np.roll(cycle, -start)
+        parts = turned[: twice[1] - twice[0]], turned[twice[1] - twice[0] :]
+        values = [cycle_value(part, indptr, indices, rewards, window) for part in parts]
+        cycle = parts[int(values[1] > values[0])]
+
+
+@kernel
+def find_period(actions: Ints, window: int) -> int:
+    """Rounds since the last `window` actions were played before, in the same order; 0 if they never were."""
+    n_rounds = actions.size
+    for end in range(n_rounds - 1, window - 1, -1):
+        same = True
+        for back in range(1, window + 1):
+            if actions[end - back] != actions[n_rounds - back]:
+                same = False
+                break
+        if same:
+            return n_rounds - end
+    return 0
+
+
+@kernel
+def change_use(
+    use: NDArray[np.int8], counts: NDArray[np.int16], edges: Edges, phase: int, window: int, change: int
+) -> None:
+    """Use the edges at a phase of the cycle (`change` 1) or no longer (-1); `counts` follows. The period must exceed the window."""
+    period = use.shape[1]
+    for edge in edges:
+        use[edge, phase] += change
+        for ahead in range(1, window + 1):
+            counts[edge, (phase + ahead) % period] += change
+
+
+@kernel
+def worth_of_use(
+    rewards: Floats,
+    use: NDArray[np.int8],
+    counts: NDArray[np.int16],
+    edges: Ints,
+    phase: int,
+    window: int,
+    worth: Floats,
+) -> None:
+    """What one more use at `phase` would add to the sum over the cycle: its own reward, and its effect on those that follow."""
+    period = use.shape[1]
+    for edge in edges:
+        total = rewards[edge, counts[edge, phase]]
+        for ahead in range(phase + 1, phase + window + 1):
+            at = ahead if ahead < period else ahead - period
+            if use[edge, at]:
+                count = counts[edge, at]
+                total += rewards[edge, count + 1] - rewards[edge, count]
+        worth[edge] = total
+
+
+@kernel
+def ascend(
+    sequence: Ints, indptr: Ints, indices: Edges, rewards: Floats, window: int, max_sweeps: int
+) -> None:
+    """Replace one action of the cycle at a time by the best one given the others, until none can be improved.
+
+    A phase may hold -1, no action yet. The period must exceed the window, so that a use never meets itself.
+    """
+    period = sequence.size
+    n_edges = rewards.shape[0]
+    use = np.zeros((n_edges, period), np.int8)
+    counts = np.zeros((n_edges, period), np.int16)
+    worth = np.empty(n_edges)
+    every_edge = np.arange(n_edges)
+    tolerance = 1e-10 * np.abs(rewards).max()
+    for phase in range(period):
+        if sequence[phase] >= 0:
+            change_use(
+                use, counts, indices[indptr[sequence[phase]] : indptr[sequence[phase] + 1]], phase, window, 1
+            )
+    for _ in range(max_sweeps):
+        changed = False
+        for phase in range(period):
+            present = sequence[phase]
+            if present >= 0:
+                change_use(use, counts, indices[indptr[present] : indptr[present + 1]], phase, window, -1)
+            worth_of_use(rewards, use, counts, every_edge, phase, window, worth)
+            best = -1
+            best_worth = -np.inf
+            present_worth = -np.inf
+            for action in range(indptr.size - 1):
+                total = 0.0
+                for slot in range(indptr[action], indptr[action + 1]):
+                    total += worth[indices[slot]]
+                if action == present:
+                    present_worth = total
+                if total > best_worth:
+                    best_worth = total
+                    best = action
+            if best_worth > present_worth + tolerance:
+                sequence[phase] = best
+                changed = True
+            change_use(
+                use, counts, indices[indptr[sequence[phase]] : indptr[sequence[phase] + 1]], phase, window, 1
+            )
+        if not changed:
+            break
+
+
+@kernel
+def search_cycles(
+    sequence: Ints,
+    indptr: Ints,
+    indices: Edges,
+    rewards: Floats,
+    window: int,
+    max_sweeps: int,
+    kicks: int,
+    seed: int,
+) -> float:
+    """Improve a cycle in place: climb, then change a few random phases and climb again, keeping what is better."""
+    n_actions = indptr.size - 1
+    ascend(sequence, indptr, indices, rewards, window, max_sweeps)
+    best = cycle_value(sequence, indptr, indices, rewards, window)
+    state = np.uint64(seed * 2 + 1)
+    for _ in range(kicks):
+        trial = sequence.copy()
+        for _ in range(2):
+            state = state * np.uint64(6364136223846793005) + np.uint64(1442695040888963407)
+            phase = int((state >> np.uint64(33)) % np.uint64(sequence.size))
+            state = state * np.uint64(6364136223846793005) + np.uint64(1442695040888963407)
+            trial[phase] = int((state >> np.uint64(33)) % np.uint64(n_actions))
+        ascend(trial, indptr, indices, rewards, window, max_sweeps)
+        value = cycle_value(trial, indptr, indices, rewards, window)
+        if value > best:
+            best = value
+            sequence[:] = trial
+    return best

@@ -1,0 +1,315 @@
+"""Planning edge by edge: prices that split the problem, a bound they prove, and the best cycle of actions found with them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from routesim.errors import InputError
+from routesim.planning.choices import PathSet, RoadGraph, merge_edges
+from routesim.planning.count_policy import CountPolicy, EvenUseModel, tolls_at
+from routesim.planning.cycle_search import GraphCycles, PathCycles
+from routesim.planning.cycles import CyclePolicy, rewards_of_run
+from routesim.planning.edge_models import HistoryModel, MajorantModel
+from routesim.planning.index_policy import EdgeValues, IndexPolicy
+from routesim.planning.prices import find_prices
+from routesim.planning.sharing import FlowSharing, PathSharing
+from routesim.planning.single_edge import (
+    MAX_EXACT_WINDOW,
+    block_rewards,
+    block_window,
+    plain_window,
+)
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Edges = NDArray[np.int32]
+Action = int | tuple[int, ...]
+
+_BLOCKS = 12
+_BATCHES = 30
+_MAX_VALUES = 1 << 27  # numbers in the tables of edge values: 1 GB
+
+
+@dataclass(frozen=True)
+class WarmStart:
+    """What a plan leaves for the next one on the same actions: rewards may change, these stay good to start from."""
+
+    prices: Floats
+    patterns: Floats | None
+    paths: list[tuple[int, Edges]]
+    edges: Ints
+    cycle: tuple[Action, ...] | None
+
+
+@dataclass(frozen=True)
+class EdgewiseResult:
+    """A policy, the average reward it really achieves, and a proven bound on the best possible.
+
+    `cycle` is what the policy plays once on it, and then `value` is exact and `value_error` 0. With several origin-destination
+    pairs there is no cycle: `value` is the mean of a run and `value_error` its standard error.
+    """
+
+    policy: CyclePolicy[Action] | IndexPolicy | CountPolicy
+    value: float
+    value_error: float
+    bound: float
+    prices: Floats
+    cycle: tuple[Action, ...] | None
+    warm: WarmStart
+    choices: PathSet | RoadGraph
+    rewards: Floats
+    candidates: dict[str, float] = field(default_factory=dict)
+
+    def simulate(self, n_rounds: int, seed: int = 0) -> Floats:
+        """Return the expected reward of each of the first `n_rounds` rounds of the policy, from empty roads."""
+        if not isinstance(self.policy, CyclePolicy):
+            rng = np.random.default_rng(seed)
+            rates = self.policy.choices.rates
+            return self.policy.play(rng.choice(rates.size, size=n_rounds, p=rates).astype(np.int64))[1]
+        numbers: dict[Action, int] = {
+            action: number for number, action in enumerate(dict.fromkeys(self.policy.cycle))
+        }
+        indptr, indices = pack_actions([self.choices.edges_of(action) for action in numbers])
+        sequence = np.array([numbers[action] for action in self.policy.actions(n_rounds)], np.int64)
+        return rewards_of_run(sequence, indptr, indices, self.rewards, self.policy.window)
+
+
+def plan_paths(
+    paths: PathSet,
+    rewards: Floats,
+    window: int,
+    *,
+    warm: WarmStart | None = None,
+    precision: float = 1e-4,
+    kicks: int = 50,
+    rounds: int = 20_000,
+    seed: int = 0,
+) -> EdgewiseResult:
+    """Plan over a path set; `rewards` is edge × count, of any sign.
+
+    `kicks` is how often the search over cycles starts again from a changed cycle, `rounds` the length of the run that measures a
+    policy where several pairs make the future random.
+    """
+    _check(rewards, paths.n_edges, window)
+    merged, tables, place = merge_edges(paths, rewards)
+    model, model_tables = _edge_model(tables, window, warm)
+    start = None if warm is None else np.bincount(place[place >= 0], weights=warm.prices[place >= 0])
+    sharing = PathSharing(merged, [])
+    search = find_prices(merged, model_tables, model, sharing, start_prices=start, precision=precision)
+    # Adding up the rewards of merged edges rounds; a bound must not.
+    size = merged.best(np.abs(tables).max(axis=1), 0)[0] if merged.n_edges < paths.n_edges else 0.0
+    bound = search.bound + paths.n_edges * float(np.finfo(np.float64).eps) * size
+    policies = _policies(merged, tables, window, search.prices, sharing, precision)
+    result = EdgewiseResult(
+        policy=policies[0].policy,
+        value=-np.inf,
+        value_error=np.inf,
+        bound=bound,
+        prices=_spread(search.prices, rewards, place),
+        cycle=None,
+        warm=WarmStart(np.empty(0), None, [], np.empty(0, np.int64), None),
+        choices=merged,
+        rewards=tables,
+    )
+    result = replace(result, warm=replace(result.warm, prices=result.prices, patterns=_patterns(model)))
+    if paths.rates.size > 1:
+        return _measured(result, policies, rounds, seed)
+
+    cycles = PathCycles(merged, tables, window)
+    cycles.add_simple()
+    for entry in policies:
+        actions, _ = entry.policy.play(np.zeros(50 * (entry.window + 1), np.int64))
+        cycles.add_run(entry.name, np.asarray(actions), entry.block)
+    if warm is not None and warm.cycle is not None:
+        cycles.add("previous", np.array(warm.cycle, np.int64))
+    cycle, value = cycles.best(kicks=kicks, seed=seed)
+    return _with_cycle(result, tuple(int(action) for action in cycle), window, value, cycles.values)
+
+
+def plan_graph(
+    graph: RoadGraph,
+    rewards: Floats,
+    window: int,
+    *,
+    warm: WarmStart | None = None,
+    precision: float = 1e-3,
+    max_paths: int | None = None,
+    rounds: int = 2_000,
+    seed: int = 0,
+) -> EdgewiseResult:
+    """Plan over every path of a graph; `rewards` is edge × count and never positive.
+
+    `max_paths` is how many shortest paths the search over cycles may take (1,000, or 150 from a warm start), `rounds` as
+    for `plan_paths`.
+    """
+    _check(rewards, graph.n_edges, window)
+    if np.any(rewards > 0):
+        edge = int(np.argmax(rewards.max(axis=1)))
+        raise InputError(
+            f"planning over a whole graph needs rewards of at most 0, got {rewards[edge].max()} on edge {edge}; "
+            "plan over a path set instead"
+        )
+    model, model_tables = _edge_model(rewards, window, warm)
+    cycles = GraphCycles(graph, rewards, window)
+    single = graph.rates.size == 1
+    start_prices = None if warm is None else np.minimum(warm.prices, rewards.max(axis=1))
+    sharing: PathSharing | FlowSharing
+    if single:
+        if warm is None or warm.cycle is None:
+            cycles.fill("built", (2 if window <= MAX_EXACT_WINDOW else 1) * (window + 1))
+        else:
+            cycles.add("previous", [np.array(path, np.int32) for path in warm.cycle])
+        known = [path.astype(np.int64) for path in cycles.known_paths()]
+        sharing = FlowSharing(
+            graph, np.concatenate([*known, *([] if warm is None else [warm.edges])]), start_prices
+        )
+    else:
+        sharing = PathSharing(graph, [] if warm is None else warm.paths)
+    search = find_prices(graph, model_tables, model, sharing, start_prices=start_prices, precision=precision)
+    policies = _policies(graph, rewards, window, search.prices, sharing, precision)
+    flow = isinstance(sharing, FlowSharing)
+    result = EdgewiseResult(
+        policy=policies[0].policy,
+        value=-np.inf,
+        value_error=np.inf,
+        bound=search.bound,
+        prices=search.prices,
+        cycle=None,
+        warm=WarmStart(
+            search.prices,
+            _patterns(model),
+            [] if flow else list(zip(sharing.pairs, sharing.paths, strict=True)),
+            sharing.near(search.prices, 0.002) if flow else np.empty(0, np.int64),
+            None,
+        ),
+        choices=graph,
+        rewards=rewards,
+    )
+    if not single:
+        return _measured(result, policies, rounds, seed)
+    for entry in policies:
+        played, _ = entry.policy.play(np.zeros(12 * (entry.window + 1), np.int64))
+        cycles.add_run(entry.name, list(played), entry.block)
+    if max_paths is None:
+        max_paths = 1_000 if warm is None else 150
+    cycle, value = cycles.best(max_paths=max_paths, seed=seed)
+    return _with_cycle(result, tuple(tuple(path.tolist()) for path in cycle), window, value, cycles.values)
+
+
+def _check(rewards: Floats, n_edges: int, window: int) -> None:
+    if window < 0:
+        raise InputError(f"window must be at least 0, got {window}")
+    if rewards.shape != (n_edges, window + 1):
+        raise InputError(
+            f"rewards must have a row for each of {n_edges} edges and window + 1 = {window + 1} columns, "
+            f"got shape {rewards.shape}"
+        )
+    if not np.all(np.isfinite(rewards)):
+        edge, count = np.argwhere(~np.isfinite(rewards))[0]
+        raise InputError(
+            f"rewards must be finite, got {rewards[edge, count]} for edge {edge} at count {count}"
+        )
+
+
+def _edge_model(
+    rewards: Floats, window: int, warm: WarmStart | None
+) -> tuple[HistoryModel | MajorantModel, Floats]:
+    """Return the model of single edges for a window, and the reward table it reads."""
+    if window > MAX_EXACT_WINDOW:
+        return MajorantModel(), rewards
+    patterns = None if warm is None else warm.patterns
+    if window == 0:  # a window of one round whose count does not matter
+        return HistoryModel(plain_window(1), patterns), np.repeat(rewards, 2, axis=1)
+    return HistoryModel(plain_window(window), patterns), rewards
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    """A policy to try, the window it sees, and how many rounds one round of its play stands for."""
+
+    name: str
+    policy: IndexPolicy | CountPolicy
+    window: int
+    block: int = 1
+
+
+def _policies(
+    choices: PathSet | RoadGraph,
+    rewards: Floats,
+    window: int,
+    prices: Floats,
+    sharing: PathSharing | FlowSharing,
+    precision: float,
+) -> list[_Candidate]:
+    """Return greedy and the index policy; for a window too long to enumerate, fixed tolls and the index policy in blocks."""
+    greedy = CountPolicy(choices, rewards, np.zeros(choices.n_edges), window)
+    found = [_Candidate("greedy", greedy, window)]
+    tolled = int(np.count_nonzero(prices < rewards.max(axis=1)))
+    if window <= MAX_EXACT_WINDOW and tolled << window <= _MAX_VALUES:
+        histories = plain_window(max(1, window))
+        tables = np.repeat(rewards, 2, axis=1) if window == 0 else rewards
+        index = IndexPolicy(choices, tables, EdgeValues.at_prices(tables, prices, histories))
+        return [*found, _Candidate("index", index, window)]
+    even = find_prices(choices, rewards, EvenUseModel(), sharing, precision=precision)
+    tolls = CountPolicy(choices, rewards, tolls_at(rewards, even.prices), window)
+    found.append(_Candidate("tolls", tolls, window))
+    if choices.rates.size == 1:  # with several pairs nobody can be sent the same way for a whole block
+        histories = block_window(_BLOCKS)
+        tables = block_rewards(rewards, window, _BLOCKS)
+        in_blocks = find_prices(choices, tables, HistoryModel(histories), sharing, precision=precision)
+        index = IndexPolicy(choices, tables, EdgeValues.at_prices(tables, in_blocks.prices, histories))
+        found.append(_Candidate("index", index, _BLOCKS, -(-window // _BLOCKS)))
+    return found
+
+
+def _spread(merged_prices: Floats, rewards: Floats, place: Ints) -> Floats:
+    """Split the price of a merged edge among its edges, each as far below its largest reward; unused edges stay idle."""
+    ceiling = rewards.max(axis=1)
+    used = place >= 0
+    shares = np.bincount(place[used], minlength=merged_prices.size)
+    sums = np.bincount(place[used], weights=ceiling[used], minlength=merged_prices.size)
+    prices = ceiling.copy()
+    prices[used] += ((merged_prices - sums) / shares)[place[used]]
+    return prices
+
+
+def _with_cycle(
+    result: EdgewiseResult, cycle: tuple[Action, ...], window: int, value: float, candidates: dict[str, float]
+) -> EdgewiseResult:
+    return replace(
+        result,
+        policy=CyclePolicy(cycle, window),
+        value=value,
+        value_error=0.0,
+        cycle=cycle,
+        warm=replace(result.warm, cycle=cycle),
+        candidates=candidates,
+    )
+
+
+def _measured(result: EdgewiseResult, policies: list[_Candidate], rounds: int, seed: int) -> EdgewiseResult:
+    """Play every policy against the same random pairs and return the best, with the standard error of its mean."""
+    rng = np.random.default_rng(seed)
+    rates = result.choices.rates
+    pairs = rng.choice(rates.size, size=rounds, p=rates).astype(np.int64)
+    candidates: dict[str, float] = {}
+    for entry in policies:
+        earned = entry.policy.play(pairs)[1][min(entry.window, rounds // 2) :]
+        candidates[entry.name] = float(earned.mean())
+        if candidates[entry.name] > result.value:
+            batches = np.array([batch.mean() for batch in np.array_split(earned, _BATCHES)])
+            error = float(batches.std(ddof=1)) / _BATCHES**0.5
+            result = replace(result, policy=entry.policy, value=candidates[entry.name], value_error=error)
+    return replace(result, candidates=candidates)
+
+
+def _patterns(model: HistoryModel | MajorantModel) -> Floats | None:
+    return model.patterns if isinstance(model, HistoryModel) else None
+
+
+def pack_actions(actions: Sequence[Sequence[int] | Edges]) -> tuple[Ints, Edges]:
+    """Return the CSR arrays of a list of actions, each a sequence of edges."""
+    indptr = np.concatenate([[0], np.cumsum([len(action) for action in actions])]).astype(np.int64)
+    return indptr, np.concatenate([np.asarray(action, np.int32) for action in actions])
