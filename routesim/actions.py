@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from routesim.errors import FewerPathsWarning, InputError, NoPathError
 from routesim.network import RoadNetwork
 from routesim.paths import all_paths, k_shortest, penalty_paths
-from routesim.search import Graph
+from routesim.search import Graph, Workspace, shortest_path
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -228,6 +228,22 @@ class ActionSet:
     def positions(self, action: int) -> NDArray[np.int32]:
         """Return the positions in `edges` that a listed `action` uses, in the order of the path."""
         return self.indices[self.indptr[action] : self.indptr[action + 1]]
+
+    def best(self, values: NDArray[np.float64], pair: int = 0) -> int | tuple[int, ...]:
+        """Return the action of a pair with the largest sum of edge values, the first of equals."""
+        if self.graph is not None:
+            if values.max() > 0:
+                raise InputError(f"the best path of a graph needs values of at most 0, got {values.max():g}")
+            origin, destination = self.ends[pair]
+            path = shortest_path(self.graph, -values, origin, destination, workspace=self._workspace)
+            return tuple(path.tolist())
+        first, last = (int(end) for end in self.first_action[pair : pair + 2])
+        sums = np.add.reduceat(values[self.indices], self.indptr[:-1])
+        return first + int(np.argmax(sums[first:last]))
+
+    @cached_property
+    def _workspace(self) -> Workspace | None:
+        return None if self.graph is None else Workspace.build(self.graph)
 
     @cached_property
     def incidence(self) -> "csr_array[Any]":

@@ -12,9 +12,10 @@ import numpy as np
 
 from routesim.environment import RoundEnvironment, Trace
 from routesim.errors import InputError
-from routesim.learners.base import EpochLearner, Learner
+from routesim.learners.base import Epoch, EpochLearner, Learner
 from routesim.planning import plan
 from routesim.planning.base import Plan
+from routesim.planning.exact import TablePolicy
 from routesim.results import Run
 
 EnvironmentMaker: TypeAlias = Callable[[np.random.Generator], RoundEnvironment]
@@ -61,6 +62,7 @@ def run(
         comparator_bound=comparator.bound,
         seed=seed,
         replication=replication,
+        paths=world.paths,
         details=details,
     )
 
@@ -69,20 +71,29 @@ def _play(world: RoundEnvironment, player: Learner, trace: Trace, *, compiled: b
     now, rounds, shown = 0, len(trace.actions), 0
     by_epoch = player if compiled and isinstance(player, EpochLearner) else None
     while now < rounds:
-        if by_epoch:
-            policy, tally = by_epoch.epoch(now)
-            now += world.play(policy, tally, trace.part(now, now + _STRETCH))
-        else:
+        epoch = by_epoch.epoch(now) if by_epoch else None
+        stretch = 0 if epoch is None else _play_epoch(world, epoch, trace.part(now, now + _STRETCH))
+        if stretch == 0:
             action = player.choose(world.observe())
+            trace.actions[now] = world.number(action)
             feedback = world.step(action)
             player.update(feedback)
-            trace.actions[now] = action
             trace.expected_rewards[now] = world.expected_reward
             trace.rewards[now] = feedback.reward
-            now += 1
+        now += max(1, stretch)
         if progress and (now - shown >= 1 << 12 or now == rounds):
             progress(now - shown)
             shown = now
+
+
+def _play_epoch(world: RoundEnvironment, epoch: Epoch, trace: Trace) -> int:
+    """Play an epoch in one compiled call and return its rounds; 0 if the next round must be a single step."""
+    if isinstance(epoch.policy, TablePolicy):
+        return world.play(epoch.policy.table, epoch.tally, trace)
+    phase = epoch.policy.place(world.observe().history)
+    if phase is None:
+        return 0  # still on the way to the cycle
+    return world.follow(epoch.policy.cycle[phase:] + epoch.policy.cycle[:phase], epoch.tally, trace)
 
 
 def replicate(

@@ -182,9 +182,7 @@ def _best_starts(found: list[tuple[float, Cycle]], n_starts: int) -> list[tuple[
 def _periods(actions: Ints, window: int) -> Iterable[int]:
     """Return the period of the cycle a run ends with, or if there is none yet, some lengths at which to close its end."""
     period = find_period(actions, window)
-    return (
-        [period] if period else range(window + 1, max(window + 2, actions.size // 2), 1 + actions.size // 100)
-    )
+    return [period] if period else range(window + 1, max(window + 2, actions.size // 2), 1 + actions.size // 100)
 
 
 def _number(run: list[Edges]) -> tuple[Ints, list[Edges]]:

@@ -104,9 +104,7 @@ def _simple_patterns(window: Window) -> Floats:
     cycles = [[0], [1]]
     for period in range(2, length + 3):
         for uses in range(1, period):
-            cycles.append(
-                [(round_ + 1) * uses // period - round_ * uses // period for round_ in range(period)]
-            )
+            cycles.append([(round_ + 1) * uses // period - round_ * uses // period for round_ in range(period)])
     for burst in range(1, 2 * length + 1):
         cycles.append([1] * burst + [0] * length)
     patterns = np.zeros((len(cycles), window.n_labels))

@@ -68,9 +68,7 @@ class EdgewiseResult:
             rng = np.random.default_rng(seed)
             rates = self.policy.choices.rates
             return self.policy.play(rng.choice(rates.size, size=n_rounds, p=rates).astype(np.int64))[1]
-        numbers: dict[Action, int] = {
-            action: number for number, action in enumerate(dict.fromkeys(self.policy.cycle))
-        }
+        numbers: dict[Action, int] = {action: number for number, action in enumerate(dict.fromkeys(self.policy.cycle))}
         indptr, indices = pack_actions([self.choices.edges_of(action) for action in numbers])
         sequence = np.array([numbers[action] for action in self.policy.actions(n_rounds)], np.int64)
         return rewards_of_run(sequence, indptr, indices, self.rewards, self.policy.window)
@@ -162,9 +160,7 @@ def plan_graph(
         else:
             cycles.add("previous", [np.array(path, np.int32) for path in warm.cycle])
         known = [path.astype(np.int64) for path in cycles.known_paths()]
-        sharing = FlowSharing(
-            graph, np.concatenate([*known, *([] if warm is None else [warm.edges])]), start_prices
-        )
+        sharing = FlowSharing(graph, np.concatenate([*known, *([] if warm is None else [warm.edges])]), start_prices)
     else:
         sharing = PathSharing(graph, [] if warm is None else warm.paths)
     search = find_prices(graph, model_tables, model, sharing, start_prices=start_prices, precision=precision)
@@ -208,14 +204,10 @@ def _check(rewards: Floats, n_edges: int, window: int) -> None:
         )
     if not np.all(np.isfinite(rewards)):
         edge, count = np.argwhere(~np.isfinite(rewards))[0]
-        raise InputError(
-            f"rewards must be finite, got {rewards[edge, count]} for edge {edge} at count {count}"
-        )
+        raise InputError(f"rewards must be finite, got {rewards[edge, count]} for edge {edge} at count {count}")
 
 
-def _edge_model(
-    rewards: Floats, window: int, warm: WarmStart | None
-) -> tuple[HistoryModel | MajorantModel, Floats]:
+def _edge_model(rewards: Floats, window: int, warm: WarmStart | None) -> tuple[HistoryModel | MajorantModel, Floats]:
     """Return the model of single edges for a window, and the reward table it reads."""
     if window > MAX_EXACT_WINDOW:
         return MajorantModel(), rewards

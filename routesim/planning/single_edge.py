@@ -56,9 +56,7 @@ def block_rewards(rewards: Floats, window: int, n_blocks: int) -> Floats:
     """Mean reward over one block of use, for each label of `block_window(n_blocks)`."""
     block = -(-window // n_blocks)
     counts = block * np.arange(n_blocks + 1)
-    fresh = counts[:, None] + np.arange(
-        block
-    )  # the oldest block was unused: the count grows as this block runs
+    fresh = counts[:, None] + np.arange(block)  # the oldest block was unused: the count grows as this block runs
     level = np.minimum(counts, window)  # it was used: every round one use leaves and one enters
     return np.concatenate([rewards[:, np.minimum(fresh, window)].mean(axis=2), rewards[:, level]], axis=1)
 
@@ -246,9 +244,7 @@ def best_averages(rewards: Floats, prices: Floats, window: Window) -> tuple[Floa
 
 
 @kernel
-def toll_values(
-    rewards: Floats, prices: Floats, labels: Ints, sweeps: int, precision: float, values: Floats
-) -> None:
+def toll_values(rewards: Floats, prices: Floats, labels: Ints, sweeps: int, precision: float, values: Floats) -> None:
     """Value of every history of every edge: lazy value iteration from zero, relative to the empty history.
 
     The best prices sit where two cycles tie, and there values are not unique. Lazy iteration from zero converges to one of
