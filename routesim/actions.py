@@ -269,7 +269,7 @@ def _checked_path(number: int, path: Sequence[int]) -> tuple[int, ...]:
 
 
 def _graph(network: RoadNetwork) -> Graph:
-    return Graph(network.indptr, network.out_edges, network.tails, network.heads, network.no_through)
+    return Graph.build(network.tails, network.heads, network.n_nodes, no_through=network.no_through)
 
 
 def _node(network: RoadNetwork, place: Place) -> int:

@@ -119,7 +119,7 @@ def _run_city(scenario: "CityScenario", folder: Path, workers: int, *, quiet: bo
             for choice in scenario.learners
         }
     about = {"scenario": scenario.model_dump(mode="json")}
-    write_folder(folder, lambda target: write_report(target, network, actions, runs, about, scenario.title))
+    write_folder(folder, lambda target: write_report(target, network, runs, about, scenario.title))
     if quiet:
         return
     cells = [

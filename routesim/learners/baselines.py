@@ -31,7 +31,7 @@ class _ActionAverages(ABC):
         self._means = np.zeros(task.actions.n_listed)
         self._scale = _action_sums(task, task.scale)
         self._noise_std = np.sqrt(_action_sums(task, task.noise_std**2))
-        self._first = task.actions.first_action.tolist()
+        self._first: list[int] = task.actions.first_action.tolist()
 
     def choose(self, observation: Observation) -> int:
         """Return the first action of the pair not tried yet, or else the one with the largest score."""
@@ -56,7 +56,8 @@ class UCB1(_ActionAverages):
 
     def _scores(self, now: int, of: slice) -> NDArray[np.float64]:
         width: NDArray[np.float64] = np.sqrt(2 * np.log(now + 1) / self._plays[of])
-        return self._means[of] + self._scale[of] * width
+        scores: NDArray[np.float64] = self._means[of] + self._scale[of] * width
+        return scores
 
 
 @dataclass
@@ -78,9 +79,8 @@ class EpsilonGreedy(_ActionAverages):
             raise InputError(f"epsilon is a probability between 0 and 1, got {self.epsilon}")
 
     def _scores(self, now: int, of: slice) -> NDArray[np.float64]:  # noqa: ARG002 - epsilon does not change with time
-        if self._rng.random() < self.epsilon:
-            return self._rng.random(of.stop - of.start)
-        return self._means[of]
+        scores: NDArray[np.float64] = self._means[of]
+        return self._rng.random(len(scores)) if self._rng.random() < self.epsilon else scores
 
 
 @dataclass
@@ -93,11 +93,12 @@ class RandomPath:
         """Begin a task."""
         self._rng = rng
         task.actions.n_listed  # noqa: B018 - refuses a whole graph
-        self._first = task.actions.first_action.tolist()
+        self._first: list[int] = task.actions.first_action.tolist()
 
     def choose(self, observation: Observation) -> int:
         """Return a random action of the pair."""
-        return int(self._rng.integers(*self._first[observation.pair : observation.pair + 2]))
+        first, last = self._first[observation.pair : observation.pair + 2]
+        return int(self._rng.integers(first, last))
 
     def update(self, feedback: Feedback) -> None:
         """Learn nothing."""
@@ -162,7 +163,7 @@ class ShortestPath(_FixedPolicy):
 
 @dataclass
 class Oracle(_FixedPolicy):
-    """Informed: knows the true rewards and plays the best policy known; where it is exact, nobody can beat it for long."""
+    """Informed: knows the true rewards and plays the best policy known; nobody beats an exact one for long."""
 
     knows: ClassVar[Knowledge] = "rewards"
 

@@ -108,7 +108,7 @@ class ExactPlanner:
 
 def fits(n_actions: int, window: int) -> bool:
     """Say whether the graph of joint histories fits."""
-    return n_actions ** (window + 1) <= MAX_ARCS
+    return bool(n_actions ** (window + 1) <= MAX_ARCS)
 
 
 def check_size(n_actions: int, window: int) -> None:
@@ -120,7 +120,8 @@ def check_size(n_actions: int, window: int) -> None:
         raise TooManyStatesError(
             f"{n_actions} actions and window {window} make {n_actions}**{window} = {float(n_actions) ** window:.3g} "
             f"joint histories, more than the exact planner can hold ({MAX_ARCS:,} histories x actions); "
-            f"with {n_actions} actions it reaches window {longest}: use fewer actions, a shorter window or method='edgewise'"
+            f"with {n_actions} actions it reaches window {longest}: use fewer actions, a shorter window, "
+            "or method='edgewise'"
         )
 
 
