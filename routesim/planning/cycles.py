@@ -1,4 +1,4 @@
-"""Cycles of actions: their exact average reward, how to improve them, and the policy that falls into one from any history."""
+"""Cycles of actions: their exact average reward, how to improve them, and how to fall into one."""
 
 from collections.abc import Hashable, Sequence
 from typing import Generic, TypeVar
@@ -17,9 +17,10 @@ Action = TypeVar("Action", bound=Hashable)
 class CyclePolicy(Generic[Action]):
     """Play a cycle of actions for ever, as a stationary map from the history to the next action.
 
-    The rule is to continue the longest stretch of the cycle that the history ends with. Each round makes that stretch at least
-    one longer, so after at most `window` rounds the whole history lies on the cycle. Windows of the cycle are distinct
-    (`shortcut` sees to it), so from then on the place on it is known, and the cycle is played exactly.
+    The rule is to continue the longest stretch of the cycle that the history ends with. Each round makes that
+    stretch at least one longer, so after at most `window` rounds the whole history lies on the cycle. Windows
+    of the cycle are distinct (`shortcut` sees to it), so from then on the place on it is known, and the cycle
+    is played exactly.
     """
 
     def __init__(self, cycle: Sequence[Action], window: int) -> None:
@@ -27,7 +28,8 @@ class CyclePolicy(Generic[Action]):
         self.window = window
         unrolled = self.cycle * (2 + window // len(self.cycle))
         self._phase_after = {
-            unrolled[phase : phase + window]: (phase + window) % len(self.cycle) for phase in range(len(self.cycle))
+            unrolled[phase : phase + window]: (phase + window) % len(self.cycle)
+            for phase in range(len(self.cycle))
         }
 
     def __call__(self, history: Sequence[Action]) -> Action:
@@ -43,7 +45,10 @@ class CyclePolicy(Generic[Action]):
         best_phase = 0
         for phase in range(len(self.cycle)):
             length = 0
-            while length < len(recent) and recent[-1 - length] == self.cycle[(phase - 1 - length) % len(self.cycle)]:
+            while (
+                length < len(recent)
+                and recent[-1 - length] == self.cycle[(phase - 1 - length) % len(self.cycle)]
+            ):
                 length += 1
             if length > best_length:
                 best_length, best_phase = length, phase
@@ -65,7 +70,7 @@ class CyclePolicy(Generic[Action]):
 
 @kernel
 def cycle_value(sequence: Ints, indptr: Ints, indices: Edges, rewards: Floats, window: int) -> float:
-    """Average reward of playing the actions of `sequence` over and over; the edges of an action are a row of the CSR arrays."""
+    """Average reward of playing `sequence` over and over; an action's edges are a row of the CSR arrays."""
     period = sequence.size
     counts = np.zeros(rewards.shape[0], np.int64)
     for back in range(1, window + 1):
@@ -104,10 +109,13 @@ def rewards_of_run(sequence: Ints, indptr: Ints, indices: Edges, rewards: Floats
     return earned
 
 
-def shortcut(sequence: Ints, indptr: Ints, indices: Edges, rewards: Floats, window: int) -> tuple[Ints, float]:
+def shortcut(
+    sequence: Ints, indptr: Ints, indices: Edges, rewards: Floats, window: int
+) -> tuple[Ints, float]:
     """Return the best simple cycle within a cycle, and its value: no window of actions occurs in it twice.
 
-    Where a window occurs twice, the cycle is two cycles through one history, and one of them is at least as good as both.
+    Where a window occurs twice, the cycle is two cycles through one history, and one of them is at least as
+    good as both.
     """
     cycle = sequence
     while True:
@@ -123,7 +131,8 @@ def shortcut(sequence: Ints, indptr: Ints, indices: Edges, rewards: Floats, wind
             phases[key] = phase
         if twice is None:
             return cycle, value
-        # Rotating by the window turns "window before" into "window from": both parts then close on the repeated history.
+        # Rotating by the window turns "window before" into "window from": both parts then close on the
+        # repeated history.
         start = (twice[0] + window) % cycle.size
         turned = np.roll(cycle, -start)
         parts = turned[: twice[1] - twice[0]], turned[twice[1] - twice[0] :]
@@ -150,7 +159,7 @@ def find_period(actions: Ints, window: int) -> int:
 def change_use(
     use: NDArray[np.int8], counts: NDArray[np.int16], edges: Edges, phase: int, window: int, change: int
 ) -> None:
-    """Use the edges at a phase of the cycle (`change` 1) or no longer (-1); `counts` follows. The period must exceed the window."""
+    """Use the edges at a phase of the cycle (`change` 1) or no longer (-1); the period exceeds the window."""
     period = use.shape[1]
     for edge in edges:
         use[edge, phase] += change
@@ -168,7 +177,10 @@ def worth_of_use(
     window: int,
     worth: Floats,
 ) -> None:
-    """What one more use at `phase` would add to the sum over the cycle: its own reward, and its effect on those that follow."""
+    """What one more use at `phase` would add to the cycle.
+
+    Its reward, and its effect on those that follow.
+    """
     period = use.shape[1]
     for edge in edges:
         total = rewards[edge, counts[edge, phase]]
@@ -181,7 +193,9 @@ def worth_of_use(
 
 
 @kernel
-def ascend(sequence: Ints, indptr: Ints, indices: Edges, rewards: Floats, window: int, max_sweeps: int) -> None:
+def ascend(
+    sequence: Ints, indptr: Ints, indices: Edges, rewards: Floats, window: int, max_sweeps: int
+) -> None:
     """Replace one action of the cycle at a time by the best one given the others, until none can be improved.
 
     A phase may hold -1, no action yet. The period must exceed the window, so that a use never meets itself.
@@ -195,7 +209,9 @@ def ascend(sequence: Ints, indptr: Ints, indices: Edges, rewards: Floats, window
     tolerance = 1e-10 * np.abs(rewards).max()
     for phase in range(period):
         if sequence[phase] >= 0:
-            change_use(use, counts, indices[indptr[sequence[phase]] : indptr[sequence[phase] + 1]], phase, window, 1)
+            change_use(
+                use, counts, indices[indptr[sequence[phase]] : indptr[sequence[phase] + 1]], phase, window, 1
+            )
     for _ in range(max_sweeps):
         changed = False
         for phase in range(period):
@@ -218,7 +234,9 @@ def ascend(sequence: Ints, indptr: Ints, indices: Edges, rewards: Floats, window
             if best_worth > present_worth + tolerance:
                 sequence[phase] = best
                 changed = True
-            change_use(use, counts, indices[indptr[sequence[phase]] : indptr[sequence[phase] + 1]], phase, window, 1)
+            change_use(
+                use, counts, indices[indptr[sequence[phase]] : indptr[sequence[phase] + 1]], phase, window, 1
+            )
         if not changed:
             break
 
@@ -234,7 +252,7 @@ def search_cycles(
     kicks: int,
     seed: int,
 ) -> float:
-    """Improve a cycle in place: climb, then change a few random phases and climb again, keeping what is better."""
+    """Improve a cycle in place: climb, change a few random phases, climb again, keep what is better."""
     n_actions = indptr.size - 1
     ascend(sequence, indptr, indices, rewards, window, max_sweeps)
     best = cycle_value(sequence, indptr, indices, rewards, window)

@@ -1,4 +1,4 @@
-"""The index policy: every round the action whose edges have the largest sum of reward now and toll for those who follow."""
+"""The index policy: every round the action with the most reward now, less the tolls for those who follow."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ Edges = NDArray[np.int32]
 
 @dataclass(frozen=True)
 class EdgeValues:
-    """Value of every use history of the edges that may carry a toll; `row[edge]` is -1 where an edge never does."""
+    """Value of every use history of the edges that carry tolls; `row[edge]` is -1 for those that do not."""
 
     window: Window
     row: Ints
@@ -25,7 +25,10 @@ class EdgeValues:
 
     @classmethod
     def at_prices(cls, rewards: Floats, prices: Floats, window: Window) -> "EdgeValues":
-        """Solve the edges whose price is below some reward they can earn; the others are better idle, at no toll."""
+        """Solve the edges whose price is below some reward of theirs.
+
+        The others are better idle, at no toll.
+        """
         tolled = np.flatnonzero(prices < rewards.max(axis=1))
         row = np.full(rewards.shape[0], -1, np.int64)
         row[tolled] = np.arange(tolled.size)
@@ -37,7 +40,9 @@ class EdgeValues:
 
 
 @kernel
-def _indices(rewards: Floats, labels: Ints, row: Ints, values: Floats, histories: Ints, index: Floats) -> None:
+def _indices(
+    rewards: Floats, labels: Ints, row: Ints, values: Floats, histories: Ints, index: Floats
+) -> None:
     mask = labels.size - 1
     for edge in range(index.size):
         history = histories[edge]
@@ -109,7 +114,9 @@ def _play_graph(
         _indices(rewards, labels, row, values, histories, index)
         for edge in range(index.size):
             index[edge] = max(0.0, -index[edge])
-        _, path = shortest_path(index, tails, heads, indptr, out_edges, origins[pairs[now]], destinations[pairs[now]])
+        _, path = shortest_path(
+            index, tails, heads, indptr, out_edges, origins[pairs[now]], destinations[pairs[now]]
+        )
         while size + path.size > played.size:
             larger = np.empty(2 * played.size, np.int32)
             larger[:size] = played[:size]
@@ -145,12 +152,14 @@ class IndexPolicy:
             histories[self.choices.edges_of(action)] |= 1
         return histories
 
-    def __call__(self, history: Sequence[int] | Sequence[Sequence[int]], pair: int = 0) -> int | tuple[int, ...]:
+    def __call__(
+        self, history: Sequence[int] | Sequence[Sequence[int]], pair: int = 0
+    ) -> int | tuple[int, ...]:
         """Return the action after `history`, for an origin-destination pair."""
         return self.choices.choose(self.indices(self.use_histories(history)), pair)
 
     def play(self, pairs: Ints, histories: Ints | None = None) -> tuple[Ints | list[Edges], Floats]:
-        """Play one round for each entry of `pairs`, from empty roads or given use histories (which are moved on).
+        """Play a round for each entry of `pairs`, from empty roads or given use histories, which move on.
 
         Returns the actions (numbers for a path set, edges for a graph) and the reward of each round.
         """
@@ -161,7 +170,9 @@ class IndexPolicy:
         choices = self.choices
         if isinstance(choices, PathSet):
             actions = np.empty(pairs.size, np.int64)
-            _play_paths(choices.indptr, choices.indices, choices.first_action, *tables, pairs, state, actions, earned)
+            _play_paths(
+                choices.indptr, choices.indices, choices.first_action, *tables, pairs, state, actions, earned
+            )
             return actions, earned
         ends = np.zeros(pairs.size + 1, np.int64)
         played = _play_graph(*choices.arrays, *tables, pairs, state, ends[1:], earned)

@@ -1,7 +1,7 @@
 """Linear programmes that share the rounds among paths so that edges, each on its own curve, earn the most.
 
-Their dual is a price per edge. Two forms: over known paths, for path sets and for several origin-destination pairs; and over
-edges, for one pair on a graph, where flows combine into more paths than could be listed.
+Their dual is a price per edge. Two forms: over known paths, for path sets and for several origin-destination
+pairs; and over edges, for one pair on a graph, where flows combine into more paths than could be listed.
 """
 
 from dataclasses import dataclass
@@ -29,10 +29,10 @@ class Sharing(Protocol):
         """The edges known so far, ascending; the others keep their highest sensible price."""
 
     def solve(self, grid: Floats, heights: Floats, ceiling: Floats) -> tuple[float, Floats] | None:
-        """Return the value of the best sharing and a price for every known edge; None if the solver gave up."""
+        """Return the best value and a price for every known edge; None if the solver gave up."""
 
     def extend(self, prices: Floats) -> bool:
-        """Get to know what is worth more at these prices than anything known; say whether there was anything."""
+        """Get to know what is worth more at these prices than all that is known; say whether anything was."""
 
 
 class PathSharing:
@@ -57,7 +57,9 @@ class PathSharing:
 
     def extend(self, prices: Floats) -> bool:
         """Add the best path of each pair."""
-        found = [self._add(pair, self._choices.best(prices, pair)[1]) for pair in range(self._choices.rates.size)]
+        found = [
+            self._add(pair, self._choices.best(prices, pair)[1]) for pair in range(self._choices.rates.size)
+        ]
         return any(found)
 
     def _add(self, pair: int, path: Edges) -> bool:
@@ -70,7 +72,7 @@ class PathSharing:
         return True
 
     def solve(self, grid: Floats, heights: Floats, ceiling: Floats) -> tuple[float, Floats] | None:
-        """Solve over the known paths; edges that lie on the same ones enter as one, with the sum of their curves."""
+        """Solve over the known paths; edges on the same ones enter as one, with the sum of their curves."""
         rates = self._choices.rates
         edges = self.edges
         lengths = np.array([path.size for path in self.paths])
@@ -88,7 +90,9 @@ class PathSharing:
         kept = np.isin(row_of, first)  # one representative edge a group
         group_of, path_of = group[row_of[kept]], path_of[kept]
         rows = np.concatenate([pieces.row, group_of, n_groups + np.array(self.pairs)])
-        columns = np.concatenate([np.arange(n_pieces), n_pieces + path_of, n_pieces + np.arange(lengths.size)])
+        columns = np.concatenate(
+            [np.arange(n_pieces), n_pieces + path_of, n_pieces + np.arange(lengths.size)]
+        )
         entries = np.concatenate([-np.ones(n_pieces), np.ones(group_of.size + lengths.size)])
         matrix = coo_array((entries, (rows, columns)), shape=(n_groups + rates.size, n_pieces + lengths.size))
         result = _solve(
@@ -100,12 +104,15 @@ class PathSharing:
         if result is None:
             return None
         cost, solution, duals = result
-        share = np.bincount(group_of, weights=solution[n_pieces + path_of], minlength=n_groups)
-        # A group's price is split so that every edge sits at the same place between the slopes beside the share.
+        share = _sums(group_of, solution[n_pieces + path_of], n_groups)
+        # A group's price is split so that every edge sits at the same place between the slopes beside the
+        # share.
         below, above = _slopes_beside(grid, heights, share[group], ceiling)
-        sum_below = np.bincount(group, weights=below, minlength=n_groups)
-        spread = np.bincount(group, weights=above, minlength=n_groups) - sum_below
-        fraction = np.where(spread > 0, (duals[:n_groups] - sum_below) / np.where(spread > 0, spread, 1.0), 0.0)
+        sum_below = _sums(group, below, n_groups)
+        spread = _sums(group, above, n_groups) - sum_below
+        fraction = np.where(
+            spread > 0, (duals[:n_groups] - sum_below) / np.where(spread > 0, spread, 1.0), 0.0
+        )
         return -cost, below + np.clip(fraction, 0.0, 1.0)[group] * (above - below)
 
 
@@ -118,7 +125,9 @@ class FlowSharing:
         by_head = np.argsort(graph.heads, kind="stable").astype(np.int32)
         self._in_edges = by_head
         self._in_indptr = np.searchsorted(graph.heads[by_head], np.arange(graph.n_nodes + 1)).astype(np.int64)
-        self._path_cost = np.inf if start_prices is None else float(self._cheapest_through(start_prices).min())
+        self._path_cost = (
+            np.inf if start_prices is None else float(self._cheapest_through(start_prices).min())
+        )
 
     @property
     def edges(self) -> Ints:
@@ -126,7 +135,7 @@ class FlowSharing:
         return self._edges
 
     def extend(self, prices: Floats) -> bool:
-        """Add the edges of every path cheaper than what the flow pays at its own prices, the cheapest first."""
+        """Add the edges of paths cheaper than what the flow pays at its own prices, the cheapest first."""
         through = self._cheapest_through(prices)
         through[self._edges] = np.inf
         better = np.flatnonzero(through < self._path_cost * (1 - 1e-6))
@@ -136,7 +145,7 @@ class FlowSharing:
         return bool(better.size)
 
     def near(self, prices: Floats, slack: float) -> Ints:
-        """Return the edges on paths within a relative slack of the cheapest one: enough for a search after small changes."""
+        """Return the edges on paths within a relative slack of the cheapest: a start for the next search."""
         through = self._cheapest_through(prices)
         return np.flatnonzero(through <= (1 + slack) * through.min())
 
@@ -151,7 +160,8 @@ class FlowSharing:
         """Solve over the known edges; prices follow the differences of the node potentials."""
         graph, edges = self._graph, self._edges
         pieces = _pieces(grid, heights)
-        # No edge is used where it alone costs more than a whole path did; twice that leaves room for a first guess.
+        # No edge is used where it alone costs more than a whole path did; twice that leaves room for a first
+        # guess.
         cheap = -pieces.slope <= 2 * self._path_cost
         row, slope, width = pieces.row[cheap], pieces.slope[cheap], pieces.width[cheap]
         ends = np.concatenate([graph.tails[edges], graph.heads[edges]])
@@ -173,9 +183,13 @@ class FlowSharing:
             return None
         cost, solution, potential = result
         self._path_cost = potential[origin] - potential[destination]
-        share = np.bincount(row, weights=solution, minlength=edges.size)
+        share = _sums(row, solution, edges.size)
         below, above = _slopes_beside(grid, heights, share, ceiling)
         return -cost, np.clip(potential[head] - potential[tail], below, above)
+
+
+def _sums(rows: Ints, weights: Floats, n_rows: int) -> Floats:
+    return np.asarray(np.bincount(rows, weights=weights, minlength=n_rows), np.float64)
 
 
 @dataclass(frozen=True)
@@ -209,10 +223,12 @@ def _slopes_beside(grid: Floats, heights: Floats, share: Floats, ceiling: Floats
     return slopes[edges, np.minimum(right, grid.size - 2)], above
 
 
-def _solve(costs: Floats, matrix: coo_array, right_side: Floats, upper: Floats) -> tuple[float, Floats, Floats] | None:
-    """Minimise costs over matrix @ x = right_side, 0 <= x <= upper; return the least cost, x and the duals."""
+def _solve(
+    costs: Floats, matrix: coo_array, right_side: Floats, upper: Floats
+) -> tuple[float, Floats, Floats] | None:
+    """Minimise costs over matrix @ x = right_side, 0 <= x <= upper: the least cost, x and the duals."""
     scale = max(float(np.median(np.abs(costs[costs != 0]))) if np.any(costs) else 1.0, 1e-300)
-    result = linprog(
+    result = linprog(  # type: ignore[call-overload]  # the stubs do not know sparse matrices
         costs / scale,
         A_eq=matrix.tocsc(),
         b_eq=right_side,
