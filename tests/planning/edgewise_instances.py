@@ -182,10 +182,7 @@ def _exact(indptr: Ints, indices: Edges, rewards: Floats, window: int) -> tuple[
                 gain = reward[state, action] + value[follow + action] - value[state]
                 most = max(most, gain)
                 if gain > best + 1e-11 * scale and gain > (
-                    reward[state, policy[state]]
-                    + value[follow + policy[state]]
-                    - value[state]
-                    + 1e-12 * scale
+                    reward[state, policy[state]] + value[follow + policy[state]] - value[state] + 1e-12 * scale
                 ):
                     policy[state] = action
                     changed = True
