@@ -33,7 +33,7 @@ def _zigzag(value: np.int64) -> np.int64:
 
 
 @kernel
-def _step(buffer: Bytes, at: int, end: int) -> tuple[Any, Any, Any, int]:
+def _step(buffer: Bytes, at: int, end: int) -> tuple[Any, Any, Any, Any]:
     """Return number, first and second of the field at `at`, and where the next one is (see `fields_of`)."""
     tag, at = _varint(buffer, at, end)
     number, kind = tag >> 3, tag & 7
