@@ -195,7 +195,7 @@ def _sumo(file: Path) -> RoadNetwork:
         speeds=[max(edge["lanes"]) * 3.6 for edge in edges],
         lanes=[float(len(edge["lanes"])) for edge in edges],
         names=[edge.get("name", "") for edge in edges],
-        highways=[edge.get("type", "").split("|")[0].removeprefix("highway.") for edge in edges],
+        highways=[edge.get("type", "").removeprefix("highway.").split(".")[0] for edge in edges],
     )
 
 
