@@ -17,6 +17,7 @@ from routesim.network import RoadNetwork
 
 _MAX_KEYS = 1000
 _MAX_VALUES = 1000
+_LONGEST_VALUE = 2**23
 _WHOLE = re.compile(r"-?(?:0|[1-9][0-9]{0,17})", re.ASCII)
 _LIST_ITEM = re.compile(r"""'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"|([^\s,\[\]'"]+)""")
 _NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
@@ -59,6 +60,7 @@ class _Document:
         self.owners: list[dict[str, Any]] = []
         self.key: str | None = None
         self.pieces: list[str] = []
+        self.length = 0
 
     def start(self, qualified: str, attributes: dict[str, str]) -> None:
         tag = qualified.rpartition(":")[2]
@@ -94,11 +96,14 @@ class _Document:
             self.owners.append(self.edges[-1][3])
         elif tag == "data":
             self.key = _needed(attributes, "key", tag)
-            self.pieces = []
+            self.pieces, self.length = [], 0
 
     def text(self, text: str) -> None:
         if self.key is not None:
             self.pieces.append(text)
+            self.length += len(text)
+            if self.length > _LONGEST_VALUE:
+                raise Halt(f"a value longer than {_LONGEST_VALUE} characters")
 
     def end(self, qualified: str) -> None:
         tag = qualified.rpartition(":")[2]

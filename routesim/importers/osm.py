@@ -9,13 +9,17 @@ from pathlib import Path
 import numpy as np
 
 from routesim.errors import NetworkError
-from routesim.importers.files import MAX_BYTES, existing_file
+from routesim.importers.files import MAX_STREAM_BYTES, existing_file
 from routesim.importers.graph import OSM_ATTRIBUTION
 from routesim.importers.pbf import PbfFile
 from routesim.importers.safexml import Halt, read_xml
 from routesim.importers.simplify import Streets, network_from_streets
 from routesim.importers.tags import Road, is_drivable, read_road
 from routesim.network import FloatArray, IntArray, RoadNetwork
+
+# More drivable ways than the largest countries have; each takes about half a kilobyte.
+MAX_WAYS = 10_000_000
+_MAX_TAGS = 1000
 
 
 def from_osm(
@@ -24,7 +28,8 @@ def from_osm(
     largest_component: bool = True,
     simplify: bool = True,
     name: str | None = None,
-    max_bytes: int = MAX_BYTES,
+    max_bytes: int = MAX_STREAM_BYTES,
+    max_ways: int = MAX_WAYS,
 ) -> RoadNetwork:
     """Read the roads cars may use from an OpenStreetMap file.
 
@@ -35,10 +40,11 @@ def from_osm(
     once decompressed.
     """
     file = existing_file(path, "OpenStreetMap (.osm, .osm.gz, .osm.bz2, .osm.pbf)")
-    ways = _Ways(file)
-    if file.suffix == ".pbf":
+    ways = _Ways(file, max_ways)
+    ending = file.suffix.lower()
+    if ending == ".pbf":
         _read_pbf(file, ways, max_bytes)
-    elif file.suffix in {".osm", ".gz", ".bz2", ".xml"}:
+    elif ending in {".osm", ".gz", ".bz2", ".xml"}:
         _read_osm_xml(file, ways, max_bytes)
     else:
         raise NetworkError(f"{file} must end in .osm, .osm.gz, .osm.bz2 or .osm.pbf")
@@ -57,8 +63,8 @@ def from_osm(
 class _Ways:
     """Collects drivable ways and places of points, in whatever order a file holds them."""
 
-    def __init__(self, file: Path) -> None:
-        self.file = file
+    def __init__(self, file: Path, max_ways: int) -> None:
+        self.file, self.max_ways = file, max_ways
         self.roads: list[Road] = []
         self.refs = array("q")
         self.counts = array("q")
@@ -66,6 +72,11 @@ class _Ways:
 
     def add_way(self, tags: Mapping[str, str], refs: array[int] | IntArray) -> None:
         if len(refs) > 1 and is_drivable(tags):
+            if len(self.roads) >= self.max_ways:
+                raise NetworkError(
+                    f"{self.file} holds more than {self.max_ways} drivable ways; "
+                    "raise max_ways if you trust it"
+                )
             self.roads.append(read_road(tags))
             self.refs.frombytes(refs.tobytes())
             self.counts.append(len(refs))
@@ -139,6 +150,8 @@ def _read_osm_xml(file: Path, ways: _Ways, max_bytes: int) -> None:
             refs.append(_whole(attributes, "ref", "nd"))
         elif inside and tag == "tag":
             tags[attributes.get("k", "")] = attributes.get("v", "")
+            if len(tags) > _MAX_TAGS:
+                raise Halt(f"more than {_MAX_TAGS} tags on one way")
 
     def end(tag: str) -> None:
         nonlocal inside

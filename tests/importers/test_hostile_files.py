@@ -201,6 +201,29 @@ def test_hostile_xml_fits_into_little_memory(tmp_path: Path) -> None:
         assert expected in printed
 
 
+def test_other_limits_can_be_met_and_raised(tmp_path: Path) -> None:
+    file = tmp_path / "n.osm"
+    file.write_text(osm_grid(), encoding="utf-8")
+    with pytest.raises(NetworkError, match="more than 3 drivable ways; raise max_ways"):
+        RoadNetwork.from_osm(file, max_ways=3)
+    many = "".join(f'<tag k="k{i}" v=""/>' for i in range(2000))
+    file.write_text(osm_grid().replace("</way>", f"{many}</way>", 1), encoding="utf-8")
+    with pytest.raises(NetworkError, match="more than 1000 tags on one way"):
+        RoadNetwork.from_osm(file)
+    tricky_network().to_geopackage(tmp_path / "n.gpkg")
+    with pytest.raises(NetworkError, match="larger than 1000 bytes; raise max_bytes"):
+        RoadNetwork.from_geopackage(tmp_path / "n.gpkg", max_bytes=1000)
+    (tmp_path / "n.graphml").write_text(f"<graphml><key id='k'/><data key='k'>{'x' * 2**24}</data></graphml>")
+    with pytest.raises(NetworkError, match="a value longer than"):
+        RoadNetwork.from_graphml(tmp_path / "n.graphml")
+
+
+def test_a_geopackage_that_points_elsewhere_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "n.gpkg").write_text("<OGRVRTDataSource><OGRVRTLayer name='edges'/></OGRVRTDataSource>")
+    with pytest.raises(NetworkError, match="does not begin as a GeoPackage does"):
+        RoadNetwork.from_geopackage(tmp_path / "n.gpkg")
+
+
 def pbf_blob(kind: bytes, content: bytes, stated: int | None = None) -> bytes:
     """A blob of a PBF file, which may lie about how much it holds."""
 

@@ -2,6 +2,7 @@
 
 import zipfile
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 
 import networkx as nx
@@ -9,10 +10,11 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from road_files import tricky_network
+from road_files import GMNS_LINKS, GMNS_NODES, TNTP_NET, osm_grid, tricky_network
 
 from routesim.cities import load_city
 from routesim.errors import NetworkError
+from routesim.importers import FORMATS, read_network, write_network
 from routesim.network import RoadNetwork
 
 Trip = Callable[[RoadNetwork, Path], RoadNetwork]
@@ -149,3 +151,29 @@ def test_the_own_file_is_an_npz_of_plain_arrays(tmp_path: Path) -> None:
     assert (tmp_path / "h.npz").read_bytes() == (tmp_path / "again.npz").read_bytes()
     with zipfile.ZipFile(tmp_path / "h.npz") as archive:
         assert archive.testzip() is None
+
+
+def test_files_are_read_and_written_by_their_endings(tmp_path: Path) -> None:
+    network = tricky_network()
+    for ending in (".npz", ".graphml", ".gpkg"):
+        write_network(network, tmp_path / f"N{ending.upper()}")
+        assert read_network(tmp_path / f"N{ending.upper()}").equals(network)
+    (tmp_path / "grid.osm").write_text(osm_grid(), encoding="utf-8")
+    assert read_network(tmp_path / "grid.osm").n_nodes == 34
+    (tmp_path / "t_net.tntp").write_text(TNTP_NET)
+    assert read_network(tmp_path / "t_net.tntp").n_nodes == 3
+    (tmp_path / "node.csv").write_text(GMNS_NODES)
+    (tmp_path / "link.csv").write_text(GMNS_LINKS)
+    assert read_network(tmp_path).n_nodes == 3
+    for path in (tmp_path / "roads.shp", "Piedmont, California, USA"):
+        with pytest.raises(NetworkError, match="no format of roads is known by the ending"):
+            read_network(path)
+    with pytest.raises(NetworkError, match=r"written as \.npz, \.graphml, \.gpkg, not as 'n\.osm\.pbf'"):
+        write_network(network, tmp_path / "n.osm.pbf")
+
+
+def test_the_table_of_formats_names_functions_that_exist() -> None:
+    for reader, writer in FORMATS.values():
+        for function in filter(None, (reader, writer)):
+            module, name = function.split(".")
+            assert callable(getattr(import_module(f"routesim.importers.{module}"), name))
