@@ -380,11 +380,11 @@ class RoadNetwork:
         return from_gmns(folder, **options)
 
     @classmethod
-    def from_geopackage(cls, path: str | Path) -> RoadNetwork:
+    def from_geopackage(cls, path: str | Path, **options: Any) -> RoadNetwork:
         """Read what `to_geopackage` wrote."""
         from routesim.importers.tables import from_geopackage
 
-        return from_geopackage(path)
+        return from_geopackage(path, **options)
 
     @classmethod
     def from_file(cls, path: str | Path, **options: Any) -> RoadNetwork:
