@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import os
 import resource
 import struct
 import subprocess
@@ -140,7 +141,7 @@ def test_a_gzip_bomb_stops_at_the_limit(tmp_path: Path) -> None:
         RoadNetwork.from_osm(torn)
 
 
-def in_little_memory(code: str, megabytes: int = 900) -> str:
+def in_little_memory(code: str, megabytes: int = 1200) -> str:
     """Run code in a process that may not take more memory than this, and return what it printed."""
 
     def limit() -> None:
@@ -153,6 +154,7 @@ def in_little_memory(code: str, megabytes: int = 900) -> str:
         capture_output=True,
         text=True,
         timeout=60,
+        env={**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"},
         preexec_fn=limit,
     )
     assert run.returncode == 0, run.stderr[-2000:]
@@ -297,6 +299,11 @@ def graphml(folder: Path) -> bytes:
     return (folder / "whole.graphml").read_bytes()
 
 
+def geopackage(folder: Path) -> bytes:
+    tricky_network().to_geopackage(folder / "whole.gpkg")
+    return (folder / "whole.gpkg").read_bytes()
+
+
 WHOLE: dict[str, Callable[[Path], bytes]] = {
     "n.osm": lambda _: osm_grid().encode(),
     "n.osm.gz": lambda _: gzip.compress(osm_grid().encode()),
@@ -304,6 +311,7 @@ WHOLE: dict[str, Callable[[Path], bytes]] = {
     "n.graphml": graphml,
     "n_net.tntp": lambda _: TNTP_NET.encode(),
     "n.npz": own_file,
+    "n.gpkg": geopackage,
 }
 
 
