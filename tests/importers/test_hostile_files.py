@@ -403,7 +403,7 @@ def test_own_files_are_checked_when_read(
 
 def test_an_own_file_with_pickles_or_promises_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "n.npz"
-    np.savez(file, header=np.array([{"a": 1}], dtype=object), allow_pickle=True)
+    np.savez(file, header=np.array([{"a": 1}], dtype=object))
     with pytest.raises(NetworkError, match="one row of numbers"):
         RoadNetwork.from_file(file)
     promise = io.BytesIO()
