@@ -29,7 +29,7 @@ _WHOLE = ("tails", "heads", "keys", "shape_offsets")
 
 def save(network: RoadNetwork, path: str | Path) -> None:
     """Write a network so that `load` gives the same one back."""
-    arrays: dict[str, NDArray[Any]] = {}
+    arrays: dict[str, Any] = {}
     header = {
         "format": FORMAT, "name": network.name, "crs": network.crs, "attribution": network.attribution,
     }  # fmt: skip
