@@ -21,7 +21,8 @@ import osmnx
 from routesim.cities import load_city
 from routesim.network import RoadNetwork
 
-SHARED = Path(os.environ.get("ROUTESIM_SHARED", Path(__file__).parents[1] / ".." / "shared")) / "data"
+_ROOT = Path(os.environ.get("ROUTESIM_SHARED", Path(__file__).parents[1] / ".." / "shared"))
+SHARED = _ROOT / "data" if (_ROOT / "data").is_dir() else _ROOT
 
 
 def seconds(work: Callable[[], object], runs: int) -> float:

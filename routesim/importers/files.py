@@ -14,7 +14,7 @@ from routesim.errors import NetworkError
 
 # How much a file may hold once decompressed; every reader takes `max_bytes` to raise or lower it.
 # OpenStreetMap files are read as a stream; the others are held in memory and take several times their size.
-MAX_STREAM_BYTES = 4 * 2**30
+MAX_STREAM_BYTES = 2 * 2**30
 MAX_BYTES = 2**30
 _CHUNK = 2**20
 

@@ -17,8 +17,10 @@ from routesim.importers.simplify import Streets, network_from_streets
 from routesim.importers.tags import Road, is_drivable, read_road
 from routesim.network import FloatArray, IntArray, RoadNetwork
 
-# More drivable ways than the largest countries have; each takes about half a kilobyte.
-MAX_WAYS = 10_000_000
+# As many drivable ways as a large country has; each takes about half a kilobyte, and each of its points, of
+# which there may be this many a way on average, some tens of bytes.
+MAX_WAYS = 2_000_000
+_POINTS_PER_WAY = 20
 _MAX_TAGS = 1000
 
 
@@ -73,13 +75,15 @@ class _Ways:
     def add_way(self, tags: Mapping[str, str], refs: array[int] | IntArray) -> None:
         if len(refs) > 1 and is_drivable(tags):
             if len(self.roads) >= self.max_ways:
-                raise NetworkError(
-                    f"{self.file} holds more than {self.max_ways} drivable ways; "
-                    "raise max_ways if you trust it"
-                )
+                raise self._too_large(f"{self.max_ways} drivable ways")
+            if len(self.refs) + len(refs) > _POINTS_PER_WAY * self.max_ways:
+                raise self._too_large(f"{_POINTS_PER_WAY * self.max_ways} points of drivable ways")
             self.roads.append(read_road(tags))
             self.refs.frombytes(refs.tobytes())
             self.counts.append(len(refs))
+
+    def _too_large(self, limit: str) -> NetworkError:
+        return NetworkError(f"{self.file} holds more than {limit}; raise max_ways if you trust it")
 
     def streets(self) -> Streets:
         if not self.roads:

@@ -8,7 +8,8 @@ import pytest
 
 from routesim.network import RoadNetwork
 
-SHARED = Path(os.environ.get("ROUTESIM_SHARED", Path(__file__).parents[2] / ".." / "shared")) / "data"
+_ROOT = Path(os.environ.get("ROUTESIM_SHARED", Path(__file__).parents[2] / ".." / "shared"))
+SHARED = _ROOT / "data" if (_ROOT / "data").is_dir() else _ROOT
 
 
 def shared(path: str) -> Path:

@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import os
 import resource
 import struct
 import subprocess
@@ -140,7 +141,7 @@ def test_a_gzip_bomb_stops_at_the_limit(tmp_path: Path) -> None:
         RoadNetwork.from_osm(torn)
 
 
-def in_little_memory(code: str, megabytes: int = 900) -> str:
+def in_little_memory(code: str, megabytes: int = 1200) -> str:
     """Run code in a process that may not take more memory than this, and return what it printed."""
 
     def limit() -> None:
@@ -153,6 +154,7 @@ def in_little_memory(code: str, megabytes: int = 900) -> str:
         capture_output=True,
         text=True,
         timeout=60,
+        env={**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"},
         preexec_fn=limit,
     )
     assert run.returncode == 0, run.stderr[-2000:]
@@ -206,6 +208,10 @@ def test_other_limits_can_be_met_and_raised(tmp_path: Path) -> None:
     file.write_text(osm_grid(), encoding="utf-8")
     with pytest.raises(NetworkError, match="more than 3 drivable ways; raise max_ways"):
         RoadNetwork.from_osm(file, max_ways=3)
+    ways = osm_grid().replace('<nd ref="1"/>', '<nd ref="1"/><nd ref="3"/>' * 500, 1)
+    file.write_text(ways, encoding="utf-8")
+    with pytest.raises(NetworkError, match="more than 800 points of drivable ways"):
+        RoadNetwork.from_osm(file, max_ways=40)
     many = "".join(f'<tag k="k{i}" v=""/>' for i in range(2000))
     file.write_text(osm_grid().replace("</way>", f"{many}</way>", 1), encoding="utf-8")
     with pytest.raises(NetworkError, match="more than 1000 tags on one way"):
@@ -248,7 +254,7 @@ def test_pbf_bombs_and_lies(tmp_path: Path) -> None:
     zeros = bytes(31 * 2**20)
     file.write_bytes(head + pbf_blob(b"OSMData", zeros) * 200)
     assert file.stat().st_size < 10 * 2**20
-    with pytest.raises(NetworkError, match="holds more than 4294967296 bytes once decompressed"):
+    with pytest.raises(NetworkError, match="holds more than 2147483648 bytes once decompressed"):
         RoadNetwork.from_osm(file)
     file.write_bytes(head + pbf_blob(b"OSMData", zeros, stated=100))
     with pytest.raises(NetworkError, match="states 100 bytes and holds another number"):
@@ -297,6 +303,11 @@ def graphml(folder: Path) -> bytes:
     return (folder / "whole.graphml").read_bytes()
 
 
+def geopackage(folder: Path) -> bytes:
+    tricky_network().to_geopackage(folder / "whole.gpkg")
+    return (folder / "whole.gpkg").read_bytes()
+
+
 WHOLE: dict[str, Callable[[Path], bytes]] = {
     "n.osm": lambda _: osm_grid().encode(),
     "n.osm.gz": lambda _: gzip.compress(osm_grid().encode()),
@@ -304,6 +315,7 @@ WHOLE: dict[str, Callable[[Path], bytes]] = {
     "n.graphml": graphml,
     "n_net.tntp": lambda _: TNTP_NET.encode(),
     "n.npz": own_file,
+    "n.gpkg": geopackage,
 }
 
 
@@ -395,7 +407,7 @@ def test_own_files_are_checked_when_read(
 
 def test_an_own_file_with_pickles_or_promises_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "n.npz"
-    np.savez(file, header=np.array([{"a": 1}], dtype=object), allow_pickle=True)
+    np.savez(file, header=np.array([{"a": 1}], dtype=object))
     with pytest.raises(NetworkError, match="one row of numbers"):
         RoadNetwork.from_file(file)
     promise = io.BytesIO()
