@@ -1,10 +1,10 @@
-"""CARMAB-st on eight routes of every bundled city, and of Delft where its file is at hand, beside what else one would use.
+"""CARMAB-st on eight routes of every bundled city, and of Delft where its file is at hand, beside its rivals.
 
     python -m benchmarks.city_learning [--rounds 20000] [--seeds 5]
 
-Window 4, travel time t0 (1 + n / 2), noise 10 % of t0, confidence 1. The ends are the first pair drawn from a fixed seed
-between which eight penalty routes exist. A row shows the mean trip over the last tenth of the rounds, in seconds, with the
-95 % band over seeds, and how far it lies above the exact optimum.
+Window 4, travel time t0 (1 + n / 2), noise 10 % of t0, confidence 1. The ends are the first pair drawn from a fixed
+seed between which eight penalty routes exist. A row shows the mean trip over the last tenth of the rounds, in seconds,
+with the 95 % band over seeds, and how far it lies above the exact optimum.
 """
 
 import argparse

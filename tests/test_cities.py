@@ -158,7 +158,5 @@ def test_cities_load_from_a_package_that_is_not_a_folder(tmp_path: Path) -> None
         "assert '.zip' in sys.modules['routesim.cities'].__file__\n"
         "print(load_city('nauru'), len(list_cities()), len(load_zones('coquimbo').node))"
     )
-    run = subprocess.run(
-        [sys.executable, "-c", code], check=True, capture_output=True, text=True, cwd=tmp_path, env={}
-    )
+    run = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, cwd=tmp_path, env={})
     assert run.stdout.split() == ["<RoadNetwork", "nauru:", "1042", "nodes,", "2270", "edges>", "7", "133"]

@@ -160,9 +160,7 @@ def test_nearest_node_in_planar_metres() -> None:
         _ = network.lon
 
 
-@pytest.mark.parametrize(
-    "place", [(math.nan, 50), (7, math.inf), (181, 0), (50.0, 97.0), ("a", 1), (None, 1)]
-)
+@pytest.mark.parametrize("place", [(math.nan, 50), (7, math.inf), (181, 0), (50.0, 97.0), ("a", 1), (None, 1)])
 def test_a_place_off_the_map_is_refused(place: tuple[Any, Any]) -> None:
     with pytest.raises(NetworkError, match="a place"):
         two_roads().nearest_node(*place)

@@ -41,9 +41,7 @@ def _format(path: str | Path) -> tuple[str, str]:
     for ending, functions in FORMATS.items():
         if name.endswith(ending):
             return functions
-    raise NetworkError(
-        f"no format of roads is known by the ending of {name!r}; known are {', '.join(FORMATS)}"
-    )
+    raise NetworkError(f"no format of roads is known by the ending of {name!r}; known are {', '.join(FORMATS)}")
 
 
 def _call(function: str, *arguments: object) -> RoadNetwork:

@@ -45,9 +45,7 @@ class Edge(NamedTuple):
     sense: int = 0
 
 
-def from_networkx(
-    graph: nx.Graph, *, largest_component: bool = False, name: str | None = None
-) -> RoadNetwork:
+def from_networkx(graph: nx.Graph, *, largest_component: bool = False, name: str | None = None) -> RoadNetwork:
     """Take any networkx graph; an undirected edge becomes one edge in each direction.
 
     The free-flow time of an edge is `free_flow_s`, else `travel_time`, else `length_m` or `length` (metres)
@@ -67,9 +65,7 @@ def from_networkx(
         edges.append(Edge(index[u], index[v], key, data, 0 if graph.is_directed() else 1))
         if not graph.is_directed() and u != v:
             edges.append(Edge(index[v], index[u], key, data, -1))
-    network = network_from_records(
-        labels, [graph.nodes[label] for label in labels], edges, graph.graph, name=name
-    )
+    network = network_from_records(labels, [graph.nodes[label] for label in labels], edges, graph.graph, name=name)
     return network.largest_component() if largest_component else network
 
 
@@ -293,9 +289,7 @@ def _in_stored_order(edges: Sequence[Edge]) -> Sequence[Edge]:
     return edges
 
 
-def _coordinates(
-    labels: Sequence[Hashable], nodes: Sequence[Mapping[str, Any]]
-) -> tuple[FloatArray, FloatArray]:
+def _coordinates(labels: Sequence[Hashable], nodes: Sequence[Mapping[str, Any]]) -> tuple[FloatArray, FloatArray]:
     columns = []
     for names in (("x", "lon"), ("y", "lat")):
         column = np.full(len(nodes), np.nan)

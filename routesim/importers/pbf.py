@@ -112,9 +112,7 @@ class _Block:
             raise ValueError(f"granularity must be from 1 to 1e9, got {self.granularity}")
         if max(map(abs, self.offsets)) > 360 * 10**9:
             raise ValueError("the offset of its coordinates is beyond the Earth")
-        self.kinds = [
-            {int(number) for number in spans_of(self.buffer, *group)[:, 0]} for group in self.groups
-        ]
+        self.kinds = [{int(number) for number in spans_of(self.buffer, *group)[:, 0]} for group in self.groups]
 
     @property
     def has_nodes(self) -> bool:
@@ -187,21 +185,16 @@ def _walk(file: Path, max_bytes: int) -> Iterator[tuple[int, int]]:
                 where = f"{file} byte {at}"
                 header_size = int.from_bytes(_exactly(stream, 4, where), "big")
                 if header_size > _MAX_HEADER_BYTES:
-                    raise NetworkError(
-                        f"{where}: no PBF of OpenStreetMap, a header claims {header_size} bytes"
-                    )
+                    raise NetworkError(f"{where}: no PBF of OpenStreetMap, a header claims {header_size} bytes")
                 kind, blob_size = _blob_header(_exactly(stream, header_size, where), where)
                 if (kind == b"OSMHeader") != (at == 0):
-                    raise NetworkError(
-                        f"{where}: a PBF of OpenStreetMap begins with its one header, got {kind!r:.30}"
-                    )
+                    raise NetworkError(f"{where}: a PBF of OpenStreetMap begins with its one header, got {kind!r:.30}")
                 begin = stream.tell()
                 blob = _exactly(stream, blob_size, where)
                 total += max(blob_size, _stated_size(blob, where))
                 if total > max_bytes:
                     raise NetworkError(
-                        f"{file} holds more than {max_bytes} bytes once decompressed; "
-                        "raise max_bytes if you trust it"
+                        f"{file} holds more than {max_bytes} bytes once decompressed; raise max_bytes if you trust it"
                     )
                 if at == 0:
                     _check_header(blob, where)

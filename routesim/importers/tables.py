@@ -53,9 +53,7 @@ def to_geopackage(network: RoadNetwork, path: str | Path) -> None:
     known = ~np.isnan(network.x)
     points = np.full(network.n_nodes, None, dtype=object)
     points[known] = shapely.points(network.x[known], network.y[known])
-    nodes = pd.DataFrame(
-        {"label": [encode_label(label) for label in network.labels], "no_through": network.no_through}
-    )
+    nodes = pd.DataFrame({"label": [encode_label(label) for label in network.labels], "no_through": network.no_through})
     about = {"name": network.name, "crs": network.crs, "attribution": network.attribution}
     table = pd.DataFrame({"format": [_FORMAT], "about": [json.dumps(about)]})
     with written_whole(path) as temporary:
@@ -90,9 +88,7 @@ def from_geopackage(path: str | Path, *, max_bytes: int = MAX_BYTES) -> RoadNetw
             layers = {str(row[0]) for row in pyogrio.list_layers(file)}
             if not {"edges", "nodes", "network"} <= layers:
                 raise NetworkError("it needs layers edges, nodes and network as to_geopackage writes them")
-            edges, nodes, about = (
-                pyogrio.read_dataframe(file, layer=layer) for layer in ("edges", "nodes", "network")
-            )
+            edges, nodes, about = (pyogrio.read_dataframe(file, layer=layer) for layer in ("edges", "nodes", "network"))
         return _rebuild(edges, nodes, about)
     except NetworkError as error:
         raise NetworkError(f"{file}: {error}") from None

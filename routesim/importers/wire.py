@@ -124,12 +124,7 @@ def _way_lists(buffer: Bytes, at: int, end: int) -> tuple[Any, Any, Any, Any, An
     while at < end:
         number, first, last, at = _step(buffer, at, end)
         if number in (2, 3, 8):
-            if (
-                last < 0
-                or (number == 2 and keys_end)
-                or (number == 3 and values_end)
-                or (number == 8 and refs_end)
-            ):
+            if last < 0 or (number == 2 and keys_end) or (number == 3 and values_end) or (number == 8 and refs_end):
                 raise ValueError("a way must state its tags and nodes in one list each")
             if number == 2:
                 keys, keys_end = first, last

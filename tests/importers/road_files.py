@@ -30,9 +30,7 @@ def tricky_graph() -> nx.MultiDiGraph:
     graph.add_node("5", x=1.123456789012345, y=-2.0)
     graph.add_node((1, "q", (2.5, None)))
     line = LineString([(1, 2), (1.0005, 2.1), (1.001, 2)])
-    graph.add_edge(
-        "ä", 5, 3, length=100, speed_kph=36, name="\"Straße\" 'x' & <y>", highway="primary", geometry=line
-    )
+    graph.add_edge("ä", 5, 3, length=100, speed_kph=36, name="\"Straße\" 'x' & <y>", highway="primary", geometry=line)
     graph.add_edge("ä", 5, 0, length=100.123, maxspeed="30 mph", lanes="3", oneway=False, name="[a, b]")
     graph.add_edge("ä", 5, 7, length=0.1 + 0.2, maxspeed="walk", name="東京\r\n\ttwo lines")
     graph.add_edge(5, 5, 0, free_flow_s=0.1 + 0.2)

@@ -103,9 +103,7 @@ def test_entities_are_refused(name: str, root: str, tmp_path: Path) -> None:
         ("Straße", "Stra\udcffe", "is not XML|cannot be read"),
     ],
 )
-def test_mistakes_in_osm_xml_are_named_with_their_line(
-    old: str, new: str, message: str | None, tmp_path: Path
-) -> None:
+def test_mistakes_in_osm_xml_are_named_with_their_line(old: str, new: str, message: str | None, tmp_path: Path) -> None:
     text = osm_grid()
     assert old in text
     count = -1 if old in {"highway", "nd ref"} else 1
@@ -131,9 +129,7 @@ def test_a_gzip_bomb_stops_at_the_limit(tmp_path: Path) -> None:
         stream.write(b"<osm>")
         for _ in range(64):
             stream.write(b" " * 2**20)
-    with pytest.raises(
-        NetworkError, match="holds more than 1000000 bytes once decompressed; raise max_bytes"
-    ):
+    with pytest.raises(NetworkError, match="holds more than 1000000 bytes once decompressed; raise max_bytes"):
         RoadNetwork.from_osm(bomb, max_bytes=1_000_000)
     torn = tmp_path / "torn.osm.gz"
     torn.write_bytes(bomb.read_bytes()[:-20])
@@ -167,15 +163,11 @@ def test_hostile_xml_fits_into_little_memory(tmp_path: Path) -> None:
     keys = "".join(f'<key id="k{i}" attr.name="k{i}" attr.type="string"/>' for i in range(200_000))
     (tmp_path / "keys.graphml").write_text(f"<graphml>{keys}</graphml>")
     data = "<data key='k'>v</data>" * 10
-    (tmp_path / "undeclared.graphml").write_text(
-        f"<graphml><graph><node id='1'>{data}</node></graph></graphml>"
-    )
+    (tmp_path / "undeclared.graphml").write_text(f"<graphml><graph><node id='1'>{data}</node></graph></graphml>")
     (tmp_path / "deep.graphml").write_text("<graphml>" + "<a>" * 1_000_000)
     values = "".join(f'<data key="k{i}">v</data>' for i in range(999)) * 1000
     keys = "".join(f'<key id="k{i}" attr.name="k{i}"/>' for i in range(999))
-    (tmp_path / "values.graphml").write_text(
-        f"<graphml>{keys}<graph><node id='1'>{values}</node></graph></graphml>"
-    )
+    (tmp_path / "values.graphml").write_text(f"<graphml>{keys}<graph><node id='1'>{values}</node></graph></graphml>")
     with gzip.open(tmp_path / "endless.osm.gz", "wb", compresslevel=1) as stream:
         stream.write(b"<osm><node id='")
         for _ in range(200):
@@ -241,9 +233,7 @@ def pbf_blob(kind: bytes, content: bytes, stated: int | None = None) -> bytes:
         return out + bytes([value])
 
     packed = zlib.compress(content)
-    blob = (
-        b"\x10" + number(len(content) if stated is None else stated) + b"\x1a" + number(len(packed)) + packed
-    )
+    blob = b"\x10" + number(len(content) if stated is None else stated) + b"\x1a" + number(len(packed)) + packed
     header = b"\x0a" + number(len(kind)) + kind + b"\x18" + number(len(blob))
     return struct.pack(">I", len(header)) + header + blob
 
@@ -387,9 +377,7 @@ def test_any_change_of_gmns_tables(tmp_path: Path, data: st.DataObject) -> None:
         ("tails", np.array(["a"]), "one row of numbers"),
     ],
 )
-def test_own_files_are_checked_when_read(
-    member: str, content: Any, message: str | None, tmp_path: Path
-) -> None:
+def test_own_files_are_checked_when_read(member: str, content: Any, message: str | None, tmp_path: Path) -> None:
     file = tmp_path / "n.npz"
     tricky_network().save(file)
     with np.load(file) as arrays:
@@ -411,9 +399,7 @@ def test_an_own_file_with_pickles_or_promises_is_refused(tmp_path: Path) -> None
     with pytest.raises(NetworkError, match="one row of numbers"):
         RoadNetwork.from_file(file)
     promise = io.BytesIO()
-    np.lib.format.write_array_header_1_0(
-        promise, {"descr": "<f8", "fortran_order": False, "shape": (10**12,)}
-    )
+    np.lib.format.write_array_header_1_0(promise, {"descr": "<f8", "fortran_order": False, "shape": (10**12,)})
     with zipfile.ZipFile(file, "w") as archive:
         archive.writestr("header.npy", promise.getvalue())
     with pytest.raises(NetworkError, match="one row of numbers that fills it"):

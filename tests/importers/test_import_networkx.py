@@ -31,9 +31,7 @@ def one_edge(**data: Any) -> RoadNetwork:
         ({"free_flow_s": 0}, 0.0),
     ],
 )
-def test_the_free_flow_time_comes_from_the_first_thing_that_says_it(
-    data: dict[str, Any], seconds: float
-) -> None:
+def test_the_free_flow_time_comes_from_the_first_thing_that_says_it(data: dict[str, Any], seconds: float) -> None:
     assert one_edge(**data).free_flow_s.tolist() == pytest.approx([seconds])
 
 

@@ -69,9 +69,7 @@ def test_every_format_gives_the_same_network(tmp_path: Path) -> None:
     utf16 = plain.read_text(encoding="utf-8").replace("UTF-8", "UTF-16").encode("utf-16")
     (tmp_path / "small.utf16.osm").write_bytes(utf16)
     files = [tmp_path / "small.osm.gz", tmp_path / "small.osm.bz2", tmp_path / "small.utf16.osm"]
-    for i, options in enumerate(
-        ["", ",pbf_compression=none", ",pbf_dense_nodes=false", ",pbf_compression=lz4"]
-    ):
+    for i, options in enumerate(["", ",pbf_compression=none", ",pbf_dense_nodes=false", ",pbf_compression=lz4"]):
         files.append(as_pbf(plain, tmp_path / f"small{i}.osm.pbf", options))
     first = RoadNetwork.from_osm(plain, name="n")
     for file in files[:-1]:
@@ -129,9 +127,7 @@ def test_two_streets_between_the_same_junctions_stay_two(tmp_path: Path) -> None
 
 
 def test_the_same_way_drawn_twice_gives_parallel_edges(tmp_path: Path) -> None:
-    network = from_ways(
-        tmp_path, '<way id="2"><nd ref="1"/><nd ref="2"/><tag k="highway" v="primary"/></way>'
-    )
+    network = from_ways(tmp_path, '<way id="2"><nd ref="1"/><nd ref="2"/><tag k="highway" v="primary"/></way>')
     assert ends(network) == [(1, 2, 0), (1, 2, 1), (2, 1, 0), (2, 1, 1)]
 
 
@@ -145,9 +141,7 @@ def test_where_one_way_becomes_two_way_a_node_remains(tmp_path: Path) -> None:
 
 def test_a_ring_road_keeps_one_node(tmp_path: Path) -> None:
     ring = '<osm><node id="1" lat="1" lon="1"/><node id="2" lat="1" lon="2"/><node id="3" lat="2" lon="2"/>'
-    ring += (
-        '<way id="1"><nd ref="1"/><nd ref="2"/><nd ref="3"/><nd ref="1"/><tag k="highway" v="primary"/></way>'
-    )
+    ring += '<way id="1"><nd ref="1"/><nd ref="2"/><nd ref="3"/><nd ref="1"/><tag k="highway" v="primary"/></way>'
     ring += "</osm>"
     network = RoadNetwork.from_osm(write_osm(tmp_path, ring))
     assert ends(network) == [(1, 1, 0), (1, 1, 1)]
@@ -161,9 +155,7 @@ def test_a_merged_edge_adds_times_and_takes_the_narrowest_lanes_and_the_longest_
     )
     network = from_ways(tmp_path, ways)
     assert ends(network) == [(1, 3, 0), (3, 1, 0)]
-    first, second = (
-        float(haversine_m(*map(np.array, p))) for p in ((7.0, 50, 7.001, 50), (7.0, 50, 7.0, 50.001))
-    )
+    first, second = (float(haversine_m(*map(np.array, p))) for p in ((7.0, 50, 7.001, 50), (7.0, 50, 7.0, 50.001)))
     seconds = first / 30 * 3.6 + second / 10
     assert network.free_flow_s.tolist() == pytest.approx([seconds, seconds])
     assert network.lanes.tolist() == [1.0, 1.0]
@@ -174,9 +166,7 @@ def test_a_merged_edge_adds_times_and_takes_the_narrowest_lanes_and_the_longest_
 
 
 def test_a_way_that_leaves_the_extract_is_cut_there(tmp_path: Path) -> None:
-    ways = (
-        '<way id="2"><nd ref="2"/><nd ref="3"/><nd ref="99"/><nd ref="4"/><tag k="highway" v="road"/></way>'
-    )
+    ways = '<way id="2"><nd ref="2"/><nd ref="3"/><nd ref="99"/><nd ref="4"/><tag k="highway" v="road"/></way>'
     assert ends(from_ways(tmp_path, ways)) == [(1, 3, 0), (3, 1, 0)]
 
 

@@ -147,9 +147,7 @@ def test_a_place_gives_the_network_its_file_gives(town: Town, tmp_path: Path) ->
         file = RoadNetwork.from_osm(tmp_path / "grid.osm", **options)
         assert set(place.labels) == set(file.labels)
         ends = [
-            sorted(
-                zip(n.edges.u, n.edges.v, n.names, n.highways, n.free_flow_s.round(6), n.lanes, strict=True)
-            )
+            sorted(zip(n.edges.u, n.edges.v, n.names, n.highways, n.free_flow_s.round(6), n.lanes, strict=True))
             for n in (place, file)
         ]
         assert ends[0] == ends[1]
@@ -176,9 +174,7 @@ def test_a_damaged_copy_is_downloaded_again(town: Town, tmp_path: Path) -> None:
     assert town.asked == ["search", "roads"] * 2
 
 
-def test_the_cache_folder_follows_the_environment(
-    town: Town, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_cache_folder_follows_the_environment(town: Town, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ROUTESIM_CACHE", str(tmp_path / "here"))
     RoadNetwork.from_place("Gridtown", **town.options)
     assert len(list((tmp_path / "here").iterdir())) == 1

@@ -62,9 +62,7 @@ def test_graphml_of_networkx(kind: type[nx.Graph], tmp_path: Path) -> None:
 
 def test_tntp_by_hand(tmp_path: Path) -> None:
     (tmp_path / "t_net.tntp").write_text(TNTP_NET)
-    (tmp_path / "t_node.tntp").write_text(
-        "Node\tX\tY\t;\n1\t7.0\t50.0\t;\n2\t7.1\t50.0\t;\n3\t7.2\t50.0\t;\n"
-    )
+    (tmp_path / "t_node.tntp").write_text("Node\tX\tY\t;\n1\t7.0\t50.0\t;\n2\t7.1\t50.0\t;\n3\t7.2\t50.0\t;\n")
     network = RoadNetwork.from_tntp(tmp_path / "t_net.tntp", tmp_path / "t_node.tntp")
     assert network.labels == (1, 2, 3)
     assert network.no_through.tolist() == [True, False, False]
@@ -195,9 +193,7 @@ def test_gmns_units_from_the_lines_from_config_and_by_name(tmp_path: Path) -> No
         ("node_id,x_coord,y_coord\n", GMNS_LINKS, "holds no node"),
     ],
 )
-def test_mistakes_in_gmns_are_named_with_their_line(
-    nodes: str, links: str, message: str, tmp_path: Path
-) -> None:
+def test_mistakes_in_gmns_are_named_with_their_line(nodes: str, links: str, message: str, tmp_path: Path) -> None:
     with pytest.raises(NetworkError, match=message):
         RoadNetwork.from_gmns(write_gmns(tmp_path, nodes, links))
 
