@@ -128,7 +128,7 @@ class GraphCycles:
                 present = climbed[turn][1]
                 emptied = rng.random(len(present)) < 1 / 3
                 kept = [None if empty else path for path, empty in zip(present, emptied, strict=True)]
-                trial = self._ascend(kept, self._left)
+                trial = self._ascend(kept, self._left, rng)
                 if self._value(trial) > climbed[turn][0]:
                     climbed[turn] = (self._value(trial), trial)
                 turn = (turn + 1) % len(climbed)
@@ -141,8 +141,13 @@ class GraphCycles:
         actions, paths = _number(cycle)
         return cycle_value(actions, *_csr(paths), self._rewards, self._window)
 
-    def _ascend(self, start: Sequence[Edges | None], max_paths: int) -> list[Edges]:
-        """Replace one path at a time by the best one given the others, until none can be improved."""
+    def _ascend(
+        self, start: Sequence[Edges | None], max_paths: int, rng: np.random.Generator | None = None
+    ) -> list[Edges]:
+        """Replace one path at a time by the best one given the others, until none can be improved.
+
+        With a generator, empty phases are first filled with paths that are only roughly the best.
+        """
         rewards, window, graph = self._rewards, self._window, self._graph
         use = np.zeros((graph.n_edges, len(start)), np.int8)
         counts = np.zeros((graph.n_edges, len(start)), np.int16)
@@ -163,7 +168,10 @@ class GraphCycles:
             worth = rewards[:, 0].copy()
             worth_of_use(rewards, use, counts, np.flatnonzero(busy), phase, window, worth)
             np.minimum(worth, 0.0, out=worth)
-            path = graph.best(worth, 0)[1]
+            if rng is not None and present.size == 0:
+                path = graph.best(worth * rng.uniform(0.7, 1.3, worth.size), 0)[1]
+            else:
+                path = graph.best(worth, 0)[1]
             self._left -= 1
             unchanged += 1
             if present.size == 0 or worth[path].sum() > worth[present].sum() * (1 - 1e-10):

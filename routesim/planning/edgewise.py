@@ -193,7 +193,8 @@ def plan_graph(
     if not single:
         return _measured(result, policies, rounds, seed)
     for entry in policies:
-        played, _ = entry.policy.play(np.zeros(12 * (entry.window + 1), np.int64))
+        n_rounds = (12 if warm is None else 6) * (entry.window + 1)
+        played, _ = entry.policy.play(np.zeros(n_rounds, np.int64))
         cycles.add_run(entry.name, list(played), entry.block)
     if max_paths is None:
         max_paths = 1_000 if warm is None else 150

@@ -64,7 +64,7 @@ def slow_cycle_value(cycle: list[int], paths: PathSet, rewards: Floats, window: 
 def played_average(
     plan: EdgewiseResult, paths: PathSet, rewards: Floats, window: int, start: list[int]
 ) -> float:
-    """Play the policy round by round on its own history, wait until it is on its cycle, and average one period."""
+    """Play the policy on its own history until it is on its cycle, and average one period."""
     assert plan.cycle is not None
     assert isinstance(plan.policy, CyclePolicy)
     history = list(start)
