@@ -6,12 +6,13 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from routesim.planning.choices import PathSet, RoadGraph
+from routesim.planning.choices import PathSet, RoadGraph, merge_edges
 from routesim.planning.cycles import (
     ascend,
     change_use,
     cycle_value,
     find_period,
+    reorder,
     search_cycles,
     shortcut,
     worth_of_use,
@@ -24,6 +25,7 @@ Edges = NDArray[np.int32]
 Cycle = TypeVar("Cycle", NDArray[np.int64], list[NDArray[np.int32]])
 
 _MAX_PERIOD = 4096
+_MAX_TRIALS = 20_000  # orders of a cycle tried at a time
 _MAX_STEPS = 1 << 28  # elementary steps of the search over a path set: about a second
 
 
@@ -120,22 +122,39 @@ class GraphCycles:
         if self._window > 0:
             climbed = []
             for _, start in starts:
-                trial = self._ascend(start * -(-(self._window + 1) // len(start)), self._left // 2)
-                climbed.append((self._value(trial), trial))
+                climbed.append(self._climb(start * -(-(self._window + 1) // len(start)), self._left // 2))
             rng = np.random.default_rng(seed)
             turn = 0
             while self._left >= 2 * len(climbed[turn][1]):
                 present = climbed[turn][1]
                 emptied = rng.random(len(present)) < 1 / 3
                 kept = [None if empty else path for path, empty in zip(present, emptied, strict=True)]
-                trial = self._ascend(kept, self._left, rng)
-                if self._value(trial) > climbed[turn][0]:
-                    climbed[turn] = (self._value(trial), trial)
+                trial = self._climb(kept, self._left, rng)
+                if trial[0] > climbed[turn][0]:
+                    climbed[turn] = trial
                 turn = (turn + 1) % len(climbed)
             value, cycle = max([*climbed, (value, cycle)], key=lambda entry: entry[0])
         actions, paths = _number(cycle)
         actions, value = shortcut(actions, *_csr(paths), self._rewards, self._window)
         return [paths[action] for action in actions], value
+
+    def _climb(
+        self, start: Sequence[Edges | None], max_paths: int, rng: np.random.Generator | None = None
+    ) -> tuple[float, list[Edges]]:
+        """Improve the paths of a cycle and their order in turn, until neither helps."""
+        cycle = self._ascend(start, max_paths, rng)
+        value = self._value(cycle)
+        while True:
+            actions, paths = _number(cycle)
+            merged, tables, _ = merge_edges(PathSet(*_csr(paths), self._graph.n_edges), self._rewards)
+            reorder(actions, merged.indptr, merged.indices, tables, self._window, _MAX_TRIALS)
+            cycle = [paths[action] for action in actions]
+            if self._left >= len(cycle):
+                cycle = self._ascend(cycle, self._left)
+            better = self._value(cycle)
+            if better <= value + 1e-9 * abs(value):
+                return better, cycle
+            value = better
 
     def _value(self, cycle: list[Edges]) -> float:
         actions, paths = _number(cycle)
