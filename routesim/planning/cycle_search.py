@@ -17,6 +17,7 @@ from routesim.planning.cycles import (
     shortcut,
     worth_of_use,
 )
+from routesim.planning.flow_cycles import exchanges, flow_cycle, share_cycle
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -26,6 +27,8 @@ Cycle = TypeVar("Cycle", NDArray[np.int64], list[NDArray[np.int32]])
 
 _MAX_PERIOD = 4096
 _MAX_TRIALS = 20_000  # orders of a cycle tried at a time
+_MAX_EXCHANGED = 24  # rounds of a cycle among which parts of paths are exchanged again and again
+_MAX_EXCHANGES = 5_000  # of them tried at a time
 _MAX_STEPS = 1 << 28  # elementary steps of the search over a path set: about a second
 
 
@@ -33,6 +36,7 @@ class PathCycles:
     """Cycles over the actions of a path set; `values` says how good each start was before it was improved."""
 
     def __init__(self, paths: PathSet, rewards: Floats, window: int) -> None:
+        self._paths = paths
         self._csr = (paths.indptr, paths.indices, rewards, window)
         self._n_actions = paths.n_actions
         self._window = window
@@ -56,6 +60,12 @@ class PathCycles:
                 cycle = np.full(period, -1, np.int64)
                 ascend(cycle, *self._csr, 20)
                 self.add("built", cycle)
+
+    def fill_by_flow(self, name: str, period: int, precision: float) -> None:
+        """Add a cycle from the best whole numbers of plays within a period."""
+        cycle = share_cycle(self._paths, *self._csr[2:], period, precision)
+        reorder(cycle, *self._csr, _MAX_TRIALS)
+        self.add(name, cycle)
 
     def add_run(self, name: str, actions: Ints, block: int = 1) -> None:
         """Add the cycle a run falls into, or its end closed to one; each of its rounds stands for a block."""
@@ -101,6 +111,13 @@ class GraphCycles:
         """Add a cycle built one best path at a time."""
         self.add(name, self._ascend([None] * period, 2 * period))
 
+    def fill_by_flow(self, name: str, period: int, precision: float) -> None:
+        """Add a cycle from the best flow of `period` units."""
+        known = np.concatenate(self.known_paths()).astype(np.int64)
+        cycle = flow_cycle(self._graph, self._rewards, self._window, period, known, precision)
+        if cycle is not None:
+            self.add(name, self._exchange(self._reorder(cycle)))
+
     def known_paths(self) -> list[Edges]:
         """Return the paths of all cycles so far."""
         return [path for _, cycle in self._found for path in cycle]
@@ -145,16 +162,47 @@ class GraphCycles:
         cycle = self._ascend(start, max_paths, rng)
         value = self._value(cycle)
         while True:
-            actions, paths = _number(cycle)
-            merged, tables, _ = merge_edges(PathSet(*_csr(paths), self._graph.n_edges), self._rewards)
-            reorder(actions, merged.indptr, merged.indices, tables, self._window, _MAX_TRIALS)
-            cycle = [paths[action] for action in actions]
+            cycle = self._reorder(cycle)
+            if len(cycle) <= _MAX_EXCHANGED:
+                cycle = self._exchange(cycle)
             if self._left >= len(cycle):
                 cycle = self._ascend(cycle, self._left)
             better = self._value(cycle)
             if better <= value + 1e-9 * abs(value):
                 return better, cycle
             value = better
+
+    def _reorder(self, cycle: list[Edges]) -> list[Edges]:
+        actions, paths = _number(cycle)
+        merged, tables, _ = merge_edges(PathSet(*_csr(paths), self._graph.n_edges), self._rewards)
+        reorder(actions, merged.indptr, merged.indices, tables, self._window, _MAX_TRIALS)
+        return [paths[action] for action in actions]
+
+    def _exchange(self, cycle: list[Edges]) -> list[Edges]:
+        """Let two rounds exchange parts of their ways while that helps.
+
+        Each edge is used as often, at other times.
+        """
+        used = np.unique(np.concatenate(cycle))
+        tables = self._rewards[used]
+        rounds = np.arange(len(cycle))
+        value = self._value(cycle)
+        left = _MAX_EXCHANGES
+        for one in range(len(cycle)):
+            for other in range(one):
+                for pair in exchanges(self._graph, cycle[one], cycle[other]):
+                    left -= 1
+                    if left < 0:
+                        return cycle
+                    trial = list(cycle)
+                    trial[one], trial[other] = pair
+                    indptr, indices = _csr(trial)
+                    places = np.searchsorted(used, indices).astype(np.int32)
+                    better = cycle_value(rounds, indptr, places, tables, self._window)
+                    if better > value + 1e-10 * abs(value):
+                        value, cycle = better, trial
+                        break
+        return cycle
 
     def _value(self, cycle: list[Edges]) -> float:
         actions, paths = _number(cycle)

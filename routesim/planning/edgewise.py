@@ -127,6 +127,9 @@ def plan_paths(
         cycles.add_run(entry.name, np.asarray(actions), entry.block)
     if warm is not None and warm.cycle is not None:
         cycles.add("previous", np.array(warm.cycle, np.int64))
+    elif window > 0:
+        for period in _flow_periods(window):
+            cycles.fill_by_flow("flow", period, precision)
     cycle, value = cycles.best(kicks=kicks, seed=seed)
     return _with_cycle(result, tuple(int(action) for action in cycle), window, value, cycles.values)
 
@@ -201,6 +204,9 @@ def plan_graph(
     if 0 < window <= MAX_EXACT_WINDOW and warm is None:
         for period in (window + 1, window + 2, 2 * window + 1, 3 * window + 2):
             cycles.fill("built", period)
+    if window > 0 and warm is None:
+        for period in _flow_periods(window):
+            cycles.fill_by_flow("flow", period, precision)
     cycle, value = cycles.best(max_paths=max_paths, seed=seed)
     return _with_cycle(result, tuple(tuple(path.tolist()) for path in cycle), window, value, cycles.values)
 
@@ -280,6 +286,14 @@ def _policies(
         index = IndexPolicy(choices, tables, EdgeValues.at_prices(tables, in_blocks.prices, histories))
         found.append(_Candidate("index", index, _BLOCKS, -(-window // _BLOCKS)))
     return found
+
+
+def _flow_periods(window: int) -> list[int]:
+    """Return periods in which bursts pay.
+
+    Those a little longer than a window, where a use misses the next ones.
+    """
+    return sorted({window + 1 + rest for rest in (0, 1, 2, window // 4, window // 2)})
 
 
 def _with_cycle(
