@@ -1,4 +1,4 @@
-"""Measure plans made edge by edge: against exact optima, on Delft, on grids of a city's size, over long windows.
+"""Measure plans made edge by edge: against exact optima, on Delft, on large grids, over long windows.
 
 Usage: python benchmarks/edgewise.py [families] [delft] [grids] [long] [pairs]; without a name, all of them.
 """
@@ -52,7 +52,7 @@ def bpr_rewards(times: Floats, window: int, capacity: float) -> Floats:
 
 
 def load_delft() -> tuple[RoadGraph, Floats, list[int]]:
-    """Return the graph (its pair to be replaced), free-flow times in seconds and the largest connected part."""
+    """Return the graph (its pair to be replaced), free-flow times and the largest connected part."""
     roads = nx.MultiDiGraph(nx.read_graphml(DELFT))
     place = {node: number for number, node in enumerate(roads.nodes)}
     rows = []
@@ -74,6 +74,11 @@ def between(graph: RoadGraph, *pairs: tuple[int, int]) -> RoadGraph:
     return RoadGraph.from_edges(graph.tails, graph.heads, graph.n_nodes, origins, destinations)
 
 
+def draw_pair(nodes: list[int], rng: np.random.Generator) -> tuple[int, int]:
+    origin, destination = rng.choice(nodes, 2, replace=False)
+    return int(origin), int(destination)
+
+
 def penalty_paths(graph: RoadGraph, times: Floats, n_paths: int) -> list[list[int]]:
     """Shortest paths, each edge used so far made half as long again."""
     costs, found = times.copy(), dict[tuple[int, ...], None]()
@@ -89,8 +94,8 @@ def report(name: str, plan: EdgewiseResult, seconds: float, warm_seconds: float)
     greedy = plan.candidates["greedy"]
     peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(
-        f"| {name} | {plan.choices.n_edges} | {-greedy:.1f} | {-plan.value:.1f} | {-plan.bound:.1f} | {gap:.2%} "
-        f"| {seconds:.2f} s | {warm_seconds * 1000:.0f} ms | {peak_mb:.0f} MB |",
+        f"| {name} | {plan.choices.n_edges} | {-greedy:.1f} | {-plan.value:.1f} | {-plan.bound:.1f} "
+        f"| {gap:.2%} | {seconds:.2f} s | {warm_seconds * 1000:.0f} ms | {peak_mb:.0f} MB |",
         flush=True,
     )
 
@@ -122,8 +127,8 @@ def families() -> None:
         cost = family.endswith("time")
         worst_value, worst_bound = (value.max(), bound.min()) if cost else (value.min(), bound.max())
         print(
-            f"| {family}{' (cost)' if cost else ''} | {greedy.mean():.4f} | {value.mean():.4f} | {worst_value:.4f} "
-            f"| {bound.mean():.4f} | {worst_bound:.4f} | {1000 * seconds / 42:.1f} |",
+            f"| {family}{' (cost)' if cost else ''} | {greedy.mean():.4f} | {value.mean():.4f} "
+            f"| {worst_value:.4f} | {bound.mean():.4f} | {worst_bound:.4f} | {1000 * seconds / 42:.1f} |",
             flush=True,
         )
 
@@ -154,7 +159,7 @@ def delft() -> None:
         return
     graph, times, nodes = load_delft()
     rng = np.random.default_rng(1)
-    pairs = [tuple(int(node) for node in rng.choice(nodes, 2, replace=False)) for _ in range(4)]
+    pairs = [draw_pair(nodes, rng) for _ in range(4)]
     plan_graph(between(graph, pairs[0]), bpr_rewards(times, 2, 2), 2)  # compile
     print("\n" + HEADER)
     for origin, destination in pairs:
@@ -201,9 +206,9 @@ def pairs() -> None:
     graph, times, nodes = load_delft()
     rng = np.random.default_rng(2)
     for n_pairs in (2, 4, 8):
-        ends = [tuple(int(node) for node in rng.choice(nodes, 2, replace=False)) for _ in range(n_pairs)]
+        ends = [draw_pair(nodes, rng) for _ in range(n_pairs)]
         start = time.perf_counter()
-        plan = plan_graph(between(graph, *ends), bpr_rewards(times, 8, 2), 8)  # type: ignore[arg-type]
+        plan = plan_graph(between(graph, *ends), bpr_rewards(times, 8, 2), 8)
         seconds = time.perf_counter() - start
         print(
             f"Delft, {n_pairs} pairs: greedy {-plan.candidates['greedy']:.1f} s, plan {-plan.value:.1f} ± "

@@ -64,8 +64,9 @@ class PathCycles:
     def fill_by_flow(self, name: str, period: int, precision: float) -> None:
         """Add a cycle from the best whole numbers of plays within a period."""
         cycle = share_cycle(self._paths, *self._csr[2:], period, precision)
-        reorder(cycle, *self._csr, _MAX_TRIALS)
-        self.add(name, cycle)
+        if cycle is not None:
+            reorder(cycle, *self._csr, _MAX_TRIALS)
+            self.add(name, cycle)
 
     def add_run(self, name: str, actions: Ints, block: int = 1) -> None:
         """Add the cycle a run falls into, or its end closed to one; each of its rounds stands for a block."""
@@ -80,9 +81,11 @@ class PathCycles:
             trial = np.tile(cycle, -(-(self._window + 1) // cycle.size))
             if self._window == 0 or trial.size > _MAX_PERIOD:
                 continue
-            paths = self._csr[1].size + self._csr[2].shape[0] * self._window
-            affordable = 1 + _MAX_STEPS // (4 * n_starts * trial.size * paths)
-            found = search_cycles(trial, *self._csr, 20, min(kicks, affordable), seed)
+            trials = min(4 * trial.size**2, _MAX_TRIALS)
+            climb = 4 * trial.size * (self._csr[1].size + self._csr[2].shape[0] * self._window)
+            order = trials * (trial.size + self._window) * self._csr[1].size // self._n_actions
+            affordable = _MAX_STEPS // (n_starts * (climb + order))
+            found = search_cycles(trial, *self._csr, 20, trials, min(kicks, affordable), seed)
             if found > max(value, best_value):
                 trial, found = shortcut(trial, *self._csr)
                 if found > best_value:

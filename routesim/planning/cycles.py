@@ -294,14 +294,14 @@ def search_cycles(
     rewards: Floats,
     window: int,
     max_sweeps: int,
+    max_trials: int,
     kicks: int,
     seed: int,
 ) -> float:
     """Improve a cycle in place: climb, change a few random phases, climb again, keep what is better."""
     n_actions = indptr.size - 1
-    trials = 4 * sequence.size * sequence.size
     ascend(sequence, indptr, indices, rewards, window, max_sweeps)
-    best = reorder(sequence, indptr, indices, rewards, window, trials)
+    best = reorder(sequence, indptr, indices, rewards, window, max_trials)
     state = np.uint64(seed * 2 + 1)
     for _ in range(kicks):
         trial = sequence.copy()
@@ -311,7 +311,7 @@ def search_cycles(
             state = state * np.uint64(6364136223846793005) + np.uint64(1442695040888963407)
             trial[phase] = int((state >> np.uint64(33)) % np.uint64(n_actions))
         ascend(trial, indptr, indices, rewards, window, max_sweeps)
-        value = reorder(trial, indptr, indices, rewards, window, trials)
+        value = reorder(trial, indptr, indices, rewards, window, max_trials)
         if value > best:
             best = value
             sequence[:] = trial

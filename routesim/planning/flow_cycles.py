@@ -77,15 +77,20 @@ def flow_cycle(
     return _cut_into_paths(graph, sharing.shared_edges, uses, period)
 
 
-def share_cycle(paths: PathSet, rewards: Floats, window: int, period: int, precision: float) -> Ints:
-    """Return the actions of a path set by their best shares of a period, rounded to whole rounds, the same ones together."""
+def share_cycle(paths: PathSet, rewards: Floats, window: int, period: int, precision: float) -> Ints | None:
+    """Return a period of actions by their best shares of it, rounded to whole rounds, equal ones together."""
     sharing = PathSharing(paths, [])
     find_prices(paths, rewards, PeriodModel(period, window), sharing, precision=precision)
+    if sharing.shares.size == 0:
+        return None
+    first_of = dict[bytes, int]()  # actions with the same edges are one to the programme
+    for action in range(paths.n_actions):
+        first_of.setdefault(np.sort(paths.edges_of(action)).tobytes(), action)
     rounds = sharing.shares * period
     whole = np.floor(rounds + 1e-9).astype(np.int64)
     missing = period - int(whole.sum())
     whole[np.argsort(whole - rounds, kind="stable")[:missing]] += 1
-    return np.repeat(np.arange(paths.n_actions), whole)
+    return np.repeat(np.array(list(first_of.values()), np.int64), whole)
 
 
 def _cut_into_paths(graph: RoadGraph, edges: Ints, uses: Ints, n_paths: int) -> list[Edges] | None:

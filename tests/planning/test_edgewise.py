@@ -22,9 +22,10 @@ from numpy.typing import NDArray
 from routesim.errors import InputError, NoPathError
 from routesim.planning.choices import PathSet, RoadGraph, merge_edges, shortest_path
 from routesim.planning.count_policy import CountPolicy
-from routesim.planning.cycles import CyclePolicy, cycle_value, shortcut
+from routesim.planning.cycles import CyclePolicy, cycle_value, reorder, shortcut
 from routesim.planning.edge_models import HistoryModel, MajorantModel
 from routesim.planning.edgewise import EdgewiseResult, plan_graph, plan_paths
+from routesim.planning.flow_cycles import exchanges, flow_cycle
 from routesim.planning.index_policy import IndexPolicy
 from routesim.planning.prices import certified_bound
 from routesim.planning.single_edge import best_averages, plain_window, toll_values
@@ -254,6 +255,59 @@ class TestPolicy:
         plan = plan_paths(path_set([[0, 1]], 2), np.array([[-1.0, -2.0, -4.0], [-1.0, -1.0, -3.0]]), 2)
         assert plan.value == -7.0
         assert plan.bound == pytest.approx(-7.0, rel=1e-12)
+
+
+class TestOrder:
+    def test_bursts_are_found_where_they_pay(self) -> None:
+        # Window 2, period 4: the use after a use finds a count of 1 either way, but the first of two in a row
+        # finds 0 where alternating uses always find 1.
+        rewards = np.array([[-1.0, -2.0, -9.0], [-1.0, -2.0, -9.0]])
+        sequence = np.array([0, 1, 0, 1], np.int64)
+        paths = arms(2)
+        before = cycle_value(sequence, paths.indptr, paths.indices, rewards, 2)
+        value = reorder(sequence, paths.indptr, paths.indices, rewards, 2, 1_000)
+        assert before == -2.0
+        assert value == -1.5
+        assert sorted(sequence.tolist()) == [0, 0, 1, 1]
+
+    def test_exchanged_paths_use_the_same_edges(self) -> None:
+        graph = grid_graph(4)
+        rng = np.random.default_rng(0)
+        seen = 0
+        for _ in range(30):
+            one, other = (graph.best(-rng.uniform(size=graph.n_edges), 0)[1] for _ in range(2))
+            for pair in exchanges(graph, one, other):
+                seen += 1
+                np.testing.assert_array_equal(
+                    np.sort(np.concatenate(pair)), np.sort(np.concatenate([one, other]))
+                )
+                for path in pair:
+                    assert graph.tails[path[0]] == 0
+                    assert graph.heads[path[-1]] == 15
+                    np.testing.assert_array_equal(graph.heads[path[:-1]], graph.tails[path[1:]])
+        assert seen > 30
+
+    def test_a_flow_of_one_window_earns_what_it_promises(self) -> None:
+        # In a period of window + 1 every use finds all the others of its edge, in whatever order they come.
+        window = 4
+        rewards = reward_table("linear time", len(grid_edges(4)), window, np.random.default_rng(5))
+        graph = grid_graph(4)
+        start = graph.best(rewards[:, 0], 0)[1].astype(np.int64)
+        cycle = flow_cycle(graph, rewards, window, window + 1, start, 1e-6)
+        assert cycle is not None
+        uses = np.bincount(np.concatenate(cycle), minlength=graph.n_edges)
+        expected = sum(count * rewards[edge, count - 1] for edge, count in enumerate(uses) if count) / (
+            window + 1
+        )
+        indptr = np.concatenate([[0], np.cumsum([path.size for path in cycle])])
+        value = cycle_value(np.arange(window + 1), indptr, np.concatenate(cycle), rewards, window)
+        assert value == pytest.approx(expected)
+        search = plan_graph(graph, rewards, window)
+        assert search.value >= value
+
+    def test_actions_that_are_the_same_path(self) -> None:
+        plan = plan_paths(path_set([[0], [0], [1]], 2), np.array([[-1.0, -5.0], [-1.0, -5.0]]), 1)
+        assert plan.value == -1.0
 
 
 class TestGraph:
