@@ -58,14 +58,14 @@ class PathCycles:
             step = max(1, self._window // 8)
             for period in range(self._window + 1, 3 * self._window + 3, step):
                 cycle = np.full(period, -1, np.int64)
-                ascend(cycle, *self._csr, 20)
+                ascend(cycle, *self._csr, max(1, min(20, _MAX_STEPS // (8 * self._sweep_steps(period)))))
                 self.add("built", cycle)
 
     def fill_by_flow(self, name: str, period: int, precision: float) -> None:
         """Add a cycle from the best whole numbers of plays within a period."""
         cycle = share_cycle(self._paths, *self._csr[2:], period, precision)
         if cycle is not None:
-            reorder(cycle, *self._csr, _MAX_TRIALS)
+            reorder(cycle, *self._csr, self._trials(period))
             self.add(name, cycle)
 
     def add_run(self, name: str, actions: Ints, block: int = 1) -> None:
@@ -81,16 +81,27 @@ class PathCycles:
             trial = np.tile(cycle, -(-(self._window + 1) // cycle.size))
             if self._window == 0 or trial.size > _MAX_PERIOD:
                 continue
-            trials = min(4 * trial.size**2, _MAX_TRIALS)
-            climb = 4 * trial.size * (self._csr[1].size + self._csr[2].shape[0] * self._window)
-            order = trials * (trial.size + self._window) * self._csr[1].size // self._n_actions
-            affordable = _MAX_STEPS // (n_starts * (climb + order))
+            trials = self._trials(trial.size)
+            steps = 4 * self._sweep_steps(trial.size) + trials * self._value_steps(trial.size)
+            affordable = _MAX_STEPS // (n_starts * steps)
             found = search_cycles(trial, *self._csr, 20, trials, min(kicks, affordable), seed)
             if found > max(value, best_value):
                 trial, found = shortcut(trial, *self._csr)
                 if found > best_value:
                     best_cycle, best_value = trial, found
         return best_cycle, best_value
+
+    def _sweep_steps(self, period: int) -> int:
+        """Return about how many elementary steps it takes to look at every phase of a cycle once."""
+        return period * int(self._csr[1].size + self._csr[2].shape[0] * self._window)
+
+    def _value_steps(self, period: int) -> int:
+        """Return about how many elementary steps the value of a cycle takes."""
+        return (period + self._window) * int(1 + self._csr[1].size // self._n_actions)
+
+    def _trials(self, period: int) -> int:
+        """Return how many orders to try: all neighbours twice, if that does not take too long."""
+        return min(4 * period**2, _MAX_STEPS // (100 * self._value_steps(period)))
 
 
 class GraphCycles:
