@@ -113,6 +113,7 @@ class GraphCycles:
         self._window = window
         self._found: list[tuple[float, list[Edges]]] = []
         self._left = 0
+        self._exchanging = True
         self.values: dict[str, float] = {}
 
     def add(self, name: str, cycle: list[Edges]) -> None:
@@ -142,7 +143,9 @@ class GraphCycles:
         for length in _periods(actions, max(1, -(-self._window // block))):
             self.add(name, [path for path in run[len(run) - length :] for _ in range(block)])
 
-    def best(self, *, max_paths: int, seed: int, n_starts: int = 3) -> tuple[list[Edges], float]:
+    def best(
+        self, *, bound: float, max_paths: int, seed: int, n_starts: int = 3
+    ) -> tuple[list[Edges], float]:
         """Improve the best cycles with about `max_paths` shortest paths.
 
         Return the best, with its exact value.
@@ -154,6 +157,8 @@ class GraphCycles:
             climbed = []
             for _, start in starts:
                 climbed.append(self._climb(start * -(-(self._window + 1) // len(start)), self._left // 2))
+            # Exchanges take most of the time, so near the bound they are left to the end.
+            self._exchanging = max(value for value, _ in climbed) < bound - 0.01 * abs(bound)
             rng = np.random.default_rng(seed)
             turn = 0
             while self._left >= 2 * len(climbed[turn][1]):
@@ -165,6 +170,9 @@ class GraphCycles:
                     climbed[turn] = trial
                 turn = (turn + 1) % len(climbed)
             value, cycle = max([*climbed, (value, cycle)], key=lambda entry: entry[0])
+            self._exchanging = True
+            if len(cycle) > self._window:
+                value, cycle = max((value, cycle), self._climb(cycle, 0), key=lambda entry: entry[0])
         actions, paths = _number(cycle)
         actions, value = shortcut(actions, *_csr(paths), self._rewards, self._window)
         return [paths[action] for action in actions], value
@@ -177,7 +185,7 @@ class GraphCycles:
         value = self._value(cycle)
         while True:
             cycle = self._reorder(cycle)
-            if len(cycle) <= _MAX_EXCHANGED:
+            if self._exchanging and len(cycle) <= _MAX_EXCHANGED:
                 cycle = self._exchange(cycle)
             if self._left >= len(cycle):
                 cycle = self._ascend(cycle, self._left)

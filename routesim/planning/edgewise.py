@@ -207,7 +207,7 @@ def plan_graph(
     if window > 0 and warm is None:
         for period in _flow_periods(window):
             cycles.fill_by_flow("flow", period, precision)
-    cycle, value = cycles.best(max_paths=max_paths, seed=seed)
+    cycle, value = cycles.best(bound=search.bound, max_paths=max_paths, seed=seed)
     return _with_cycle(result, tuple(tuple(path.tolist()) for path in cycle), window, value, cycles.values)
 
 
@@ -293,7 +293,7 @@ def _flow_periods(window: int) -> list[int]:
 
     Those a little longer than a window, where a use misses the next ones.
     """
-    return sorted({window + 1 + rest for rest in (0, 1, 2, window // 4, window // 2)})
+    return sorted({window + 1 + rest for rest in (0, 1, 2, window // 4)})
 
 
 def _with_cycle(
