@@ -112,7 +112,7 @@ def plan_paths(
         bound=bound,
         prices=search.prices,
         cycle=None,
-        warm=WarmStart(search.prices, _patterns(model), [], np.empty(0, np.int64), None),
+        warm=WarmStart(search.prices, _patterns(model, model_tables), [], np.empty(0, np.int64), None),
         choices=merged,
         rewards=tables,
         edge_places=place,
@@ -177,10 +177,14 @@ def plan_graph(
     search = find_prices(graph, model_tables, model, sharing, start_prices=start_prices, precision=precision)
     policies = _policies(graph, rewards, window, search.prices, sharing, precision)
     if isinstance(sharing, FlowSharing):
-        leave = WarmStart(search.prices, _patterns(model), [], sharing.near(search.prices, 0.002), None)
+        leave = WarmStart(
+            search.prices, _patterns(model, model_tables), [], sharing.near(search.prices, 0.002), None
+        )
     else:
         known_paths = list(zip(sharing.pairs, sharing.paths, strict=True))
-        leave = WarmStart(search.prices, _patterns(model), known_paths, np.empty(0, np.int64), None)
+        leave = WarmStart(
+            search.prices, _patterns(model, model_tables), known_paths, np.empty(0, np.int64), None
+        )
     result = EdgewiseResult(
         policy=policies[0].policy,
         value=-np.inf,
@@ -326,8 +330,11 @@ def _measured(result: EdgewiseResult, policies: list[_Candidate], rounds: int, s
     return replace(result, candidates=candidates)
 
 
-def _patterns(model: HistoryModel | MajorantModel) -> Floats | None:
-    return model.patterns if isinstance(model, HistoryModel) else None
+def _patterns(model: HistoryModel | MajorantModel, tables: Floats) -> Floats | None:
+    if not isinstance(model, HistoryModel):
+        return None
+    model.keep_useful(tables)
+    return model.patterns
 
 
 def pack_actions(actions: Sequence[Sequence[int] | Edges]) -> tuple[Ints, Edges]:
