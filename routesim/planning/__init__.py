@@ -71,7 +71,7 @@ class Planner:
             found = plan_graph(self._choices, rewards, self.window, warm=warm)
         else:
             assert self._choices is not None  # noqa: S101 - set above for this method
-            found = plan_paths(self._choices, rewards, self.window, warm=warm)
+            found = plan_paths(self._choices, rewards, self.window, warm=warm, kicks=50 if warm is None else 0)
         return Plan(
             "edgewise",
             found.value,

@@ -36,15 +36,8 @@ class Choices(Protocol):
 
 def _checked_rates(rates: Sequence[float] | Floats | None, n_pairs: int) -> Floats:
     shares = np.ones(n_pairs) if rates is None else np.asarray(rates, dtype=np.float64)
-    if (
-        shares.shape != (n_pairs,)
-        or not np.all(np.isfinite(shares))
-        or np.any(shares < 0)
-        or shares.sum() <= 0
-    ):
-        raise InputError(
-            f"rates must be {n_pairs} non-negative numbers, one a pair and not all 0, got {rates!r}"
-        )
+    if shares.shape != (n_pairs,) or not np.all(np.isfinite(shares)) or np.any(shares < 0) or shares.sum() <= 0:
+        raise InputError(f"rates must be {n_pairs} non-negative numbers, one a pair and not all 0, got {rates!r}")
     return np.asarray(shares / shares.sum(), np.float64)
 
 
@@ -64,24 +57,14 @@ class PathSet:
     def __post_init__(self) -> None:
         n_actions = self.indptr.size - 1
         if n_actions < 1 or np.any(np.diff(self.indptr) < 1):
-            raise InputError(
-                f"a path set needs at least one action and every action an edge, got indptr {self.indptr}"
-            )
+            raise InputError(f"a path set needs at least one action and every action an edge, got indptr {self.indptr}")
         if self.indices.size and (self.indices.min() < 0 or self.indices.max() >= self.n_edges):
-            raise InputError(
-                f"edges must lie in 0..{self.n_edges - 1}, got {self.indices.min()}..{self.indices.max()}"
-            )
+            raise InputError(f"edges must lie in 0..{self.n_edges - 1}, got {self.indices.min()}..{self.indices.max()}")
         if self.first_action.size == 0:
             object.__setattr__(self, "first_action", np.array([0, n_actions], np.int64))
         n_pairs = self.first_action.size - 1
-        if (
-            self.first_action[0] != 0
-            or self.first_action[-1] != n_actions
-            or np.any(np.diff(self.first_action) < 1)
-        ):
-            raise InputError(
-                f"first_action must rise at every pair from 0 to {n_actions}, got {self.first_action}"
-            )
+        if self.first_action[0] != 0 or self.first_action[-1] != n_actions or np.any(np.diff(self.first_action) < 1):
+            raise InputError(f"first_action must rise at every pair from 0 to {n_actions}, got {self.first_action}")
         object.__setattr__(self, "rates", _checked_rates(self.rates if self.rates.size else None, n_pairs))
 
     @property
@@ -182,9 +165,7 @@ class RoadGraph:
     def best(self, values: Floats, pair: int) -> tuple[float, Edges]:
         """Return the largest sum of edge values of a pair's paths, rounded up, and the edges of that path."""
         origin, destination = int(self.origins[pair]), int(self.destinations[pair])
-        cost, path = shortest_path(
-            -values, self.tails, self.heads, self.indptr, self.out_edges, origin, destination
-        )
+        cost, path = shortest_path(-values, self.tails, self.heads, self.indptr, self.out_edges, origin, destination)
         if path.size == 0:
             raise NoPathError(f"no path leads from node {origin} to node {destination}")
         return -cost * (1 - self.n_nodes * float(np.finfo(np.float64).eps)), path

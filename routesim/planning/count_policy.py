@@ -76,9 +76,7 @@ def _play_graph(
     for now in range(pairs.size):
         for edge in range(costs.size):
             costs[edge] = max(0.0, -rewards[edge, counts[edge]] - tolls[edge])
-        _, path = shortest_path(
-            costs, tails, heads, indptr, out_edges, origins[pairs[now]], destinations[pairs[now]]
-        )
+        _, path = shortest_path(costs, tails, heads, indptr, out_edges, origins[pairs[now]], destinations[pairs[now]])
         size = ends[now]
         while size + path.size > played.size:
             larger = np.empty(2 * played.size, np.int32)
@@ -105,9 +103,7 @@ class CountPolicy:
     tolls: Floats
     window: int
 
-    def __call__(
-        self, history: Sequence[int] | Sequence[Sequence[int]], pair: int = 0
-    ) -> int | tuple[int, ...]:
+    def __call__(self, history: Sequence[int] | Sequence[Sequence[int]], pair: int = 0) -> int | tuple[int, ...]:
         """Return the action after `history`, for an origin-destination pair."""
         counts = np.zeros(self.choices.n_edges, np.int64)
         for action in history[max(0, len(history) - self.window) :]:

@@ -143,9 +143,7 @@ class GraphCycles:
         for length in _periods(actions, max(1, -(-self._window // block))):
             self.add(name, [path for path in run[len(run) - length :] for _ in range(block)])
 
-    def best(
-        self, *, bound: float, max_paths: int, seed: int, n_starts: int = 3
-    ) -> tuple[list[Edges], float]:
+    def best(self, *, bound: float, max_paths: int, seed: int, n_starts: int = 3) -> tuple[list[Edges], float]:
         """Improve the best cycles with about `max_paths` shortest paths.
 
         Return the best, with its exact value.
@@ -278,8 +276,7 @@ def _best_starts(found: list[tuple[float, Cycle]], n_starts: int) -> list[tuple[
     starts: list[tuple[float, Cycle]] = []
     for value, cycle in sorted(found, key=lambda entry: (-entry[0], len(entry[1]))):
         known = any(
-            abs(value - other) <= 1e-12 * abs(value) and len(cycle) % len(start) == 0
-            for other, start in starts
+            abs(value - other) <= 1e-12 * abs(value) and len(cycle) % len(start) == 0 for other, start in starts
         )
         if len(starts) < n_starts and not known:
             starts.append((value, cycle))
@@ -289,9 +286,7 @@ def _best_starts(found: list[tuple[float, Cycle]], n_starts: int) -> list[tuple[
 def _periods(actions: Ints, window: int) -> Iterable[int]:
     """Return the period a run ends with, or if there is none yet, some lengths at which to close its end."""
     period = find_period(actions, window)
-    return (
-        [period] if period else range(window + 1, max(window + 2, actions.size // 2), 1 + actions.size // 100)
-    )
+    return [period] if period else range(window + 1, max(window + 2, actions.size // 2), 1 + actions.size // 100)
 
 
 def _number(run: list[Edges]) -> tuple[Ints, list[Edges]]:

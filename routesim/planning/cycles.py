@@ -28,8 +28,7 @@ class CyclePolicy(Generic[Action]):
         self.window = window
         unrolled = self.cycle * (2 + window // len(self.cycle))
         self._phase_after = {
-            unrolled[phase : phase + window]: (phase + window) % len(self.cycle)
-            for phase in range(len(self.cycle))
+            unrolled[phase : phase + window]: (phase + window) % len(self.cycle) for phase in range(len(self.cycle))
         }
 
     def __call__(self, history: Sequence[Action]) -> Action:
@@ -45,10 +44,7 @@ class CyclePolicy(Generic[Action]):
         best_phase = 0
         for phase in range(len(self.cycle)):
             length = 0
-            while (
-                length < len(recent)
-                and recent[-1 - length] == self.cycle[(phase - 1 - length) % len(self.cycle)]
-            ):
+            while length < len(recent) and recent[-1 - length] == self.cycle[(phase - 1 - length) % len(self.cycle)]:
                 length += 1
             if length > best_length:
                 best_length, best_phase = length, phase
@@ -109,9 +105,7 @@ def rewards_of_run(sequence: Ints, indptr: Ints, indices: Edges, rewards: Floats
     return earned
 
 
-def shortcut(
-    sequence: Ints, indptr: Ints, indices: Edges, rewards: Floats, window: int
-) -> tuple[Ints, float]:
+def shortcut(sequence: Ints, indptr: Ints, indices: Edges, rewards: Floats, window: int) -> tuple[Ints, float]:
     """Return the best simple cycle within a cycle, and its value: no window of actions occurs in it twice.
 
     Where a window occurs twice, the cycle is two cycles through one history, and one of them is at least as
@@ -193,9 +187,7 @@ def worth_of_use(
 
 
 @kernel
-def ascend(
-    sequence: Ints, indptr: Ints, indices: Edges, rewards: Floats, window: int, max_sweeps: int
-) -> None:
+def ascend(sequence: Ints, indptr: Ints, indices: Edges, rewards: Floats, window: int, max_sweeps: int) -> None:
     """Replace one action of the cycle at a time by the best one given the others, until none can be improved.
 
     A phase may hold -1, no action yet. The period must exceed the window, so that a use never meets itself.
@@ -209,9 +201,7 @@ def ascend(
     tolerance = 1e-10 * np.abs(rewards).max()
     for phase in range(period):
         if sequence[phase] >= 0:
-            change_use(
-                use, counts, indices[indptr[sequence[phase]] : indptr[sequence[phase] + 1]], phase, window, 1
-            )
+            change_use(use, counts, indices[indptr[sequence[phase]] : indptr[sequence[phase] + 1]], phase, window, 1)
     for _ in range(max_sweeps):
         changed = False
         for phase in range(period):
@@ -234,17 +224,13 @@ def ascend(
             if best_worth > present_worth + tolerance:
                 sequence[phase] = best
                 changed = True
-            change_use(
-                use, counts, indices[indptr[sequence[phase]] : indptr[sequence[phase] + 1]], phase, window, 1
-            )
+            change_use(use, counts, indices[indptr[sequence[phase]] : indptr[sequence[phase] + 1]], phase, window, 1)
         if not changed:
             break
 
 
 @kernel
-def reorder(
-    sequence: Ints, indptr: Ints, indices: Edges, rewards: Floats, window: int, max_trials: int
-) -> float:
+def reorder(sequence: Ints, indptr: Ints, indices: Edges, rewards: Floats, window: int, max_trials: int) -> float:
     """Play the same actions in a better order: move one, or turn a stretch round, while that helps.
 
     Rewards that fall ever faster ask for bursts: uses of an edge in a row, then rest. For all edges of a road

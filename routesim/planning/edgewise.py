@@ -29,6 +29,7 @@ Action = int | tuple[int, ...]
 
 _BLOCKS = 12
 _BATCHES = 30
+_GOOD_ENOUGH = 0.02  # earlier prices that prove a plan this close to the best are kept: learners plan often
 _MAX_VALUES = 1 << 27  # numbers in the tables of edge values: 1 GB
 
 
@@ -37,6 +38,7 @@ class WarmStart:
     """What a plan leaves for the next one on the same actions, with other rewards, to start from."""
 
     prices: Floats
+    ceiling: Floats
     patterns: Floats | None
     paths: list[tuple[int, Edges]]
     edges: Ints
@@ -70,9 +72,7 @@ class EdgewiseResult:
             rng = np.random.default_rng(seed)
             rates = self.policy.choices.rates
             return self.policy.play(rng.choice(rates.size, size=n_rounds, p=rates).astype(np.int64))[1]
-        numbers: dict[Action, int] = {
-            action: number for number, action in enumerate(dict.fromkeys(self.policy.cycle))
-        }
+        numbers: dict[Action, int] = {action: number for number, action in enumerate(dict.fromkeys(self.policy.cycle))}
         indptr, indices = pack_actions([self.choices.edges_of(action) for action in numbers])
         sequence = np.array([numbers[action] for action in self.policy.actions(n_rounds)], np.int64)
         return rewards_of_run(sequence, indptr, indices, self.rewards, self.policy.window)
@@ -112,7 +112,9 @@ def plan_paths(
         bound=bound,
         prices=search.prices,
         cycle=None,
-        warm=WarmStart(search.prices, _patterns(model, model_tables), [], np.empty(0, np.int64), None),
+        warm=WarmStart(
+            search.prices, tables.max(axis=1), _patterns(model, model_tables), [], np.empty(0, np.int64), None
+        ),
         choices=merged,
         rewards=tables,
         edge_places=place,
@@ -140,7 +142,7 @@ def plan_graph(
     window: int,
     *,
     warm: WarmStart | None = None,
-    precision: float = 1e-3,
+    precision: float = 3e-3,
     max_paths: int | None = None,
     rounds: int = 2_000,
     seed: int = 0,
@@ -161,29 +163,32 @@ def plan_graph(
     model, model_tables = _edge_model(rewards, window, warm)
     cycles = GraphCycles(graph, rewards, window)
     single = graph.rates.size == 1
-    start_prices = None if warm is None else np.minimum(warm.prices, rewards.max(axis=1))
+    ceiling = rewards.max(axis=1)
+    start_prices = None if warm is None else _rescaled(warm, ceiling)
+    enough = -np.inf
     sharing: PathSharing | FlowSharing
     if single:
         if warm is None or warm.cycle is None:
             cycles.fill("built", (2 if window <= MAX_EXACT_WINDOW else 1) * (window + 1))
         else:
             cycles.add("previous", [np.array(path, np.int32) for path in warm.cycle])
+            enough = (1 - _GOOD_ENOUGH) * cycles.values["previous"]
         known = [path.astype(np.int64) for path in cycles.known_paths()]
-        sharing = FlowSharing(
-            graph, np.concatenate([*known, *([] if warm is None else [warm.edges])]), start_prices
-        )
+        sharing = FlowSharing(graph, np.concatenate([*known, *([] if warm is None else [warm.edges])]), start_prices)
     else:
         sharing = PathSharing(graph, [] if warm is None else warm.paths)
-    search = find_prices(graph, model_tables, model, sharing, start_prices=start_prices, precision=precision)
+    search = find_prices(
+        graph, model_tables, model, sharing, start_prices=start_prices, precision=precision, enough=enough
+    )
     policies = _policies(graph, rewards, window, search.prices, sharing, precision)
     if isinstance(sharing, FlowSharing):
         leave = WarmStart(
-            search.prices, _patterns(model, model_tables), [], sharing.near(search.prices, 0.002), None
+            search.prices, ceiling, _patterns(model, model_tables), [], sharing.near(search.prices, 0.002), None
         )
     else:
         known_paths = list(zip(sharing.pairs, sharing.paths, strict=True))
         leave = WarmStart(
-            search.prices, _patterns(model, model_tables), known_paths, np.empty(0, np.int64), None
+            search.prices, ceiling, _patterns(model, model_tables), known_paths, np.empty(0, np.int64), None
         )
     result = EdgewiseResult(
         policy=policies[0].policy,
@@ -215,6 +220,12 @@ def plan_graph(
     return _with_cycle(result, tuple(tuple(path.tolist()) for path in cycle), window, value, cycles.values)
 
 
+def _rescaled(warm: WarmStart, ceiling: Floats) -> Floats:
+    """Return earlier prices, each moved with the largest reward of its edge (graphs only: none is positive)."""
+    ratio = np.divide(ceiling, warm.ceiling, out=np.ones_like(ceiling), where=warm.ceiling < 0)
+    return np.minimum(warm.prices * ratio, ceiling)
+
+
 def _check(rewards: Floats, n_edges: int, window: int) -> None:
     if window < 0:
         raise InputError(f"window must be at least 0, got {window}")
@@ -225,22 +236,17 @@ def _check(rewards: Floats, n_edges: int, window: int) -> None:
         )
     if not np.all(np.isfinite(rewards)):
         edge, count = np.argwhere(~np.isfinite(rewards))[0]
-        raise InputError(
-            f"rewards must be finite, got {rewards[edge, count]} for edge {edge} at count {count}"
-        )
+        raise InputError(f"rewards must be finite, got {rewards[edge, count]} for edge {edge} at count {count}")
 
 
 def _check_warm(warm: WarmStart | None, n_edges: int) -> None:
     if warm is not None and warm.prices.size != n_edges:
         raise InputError(
-            f"a warm start must come from a plan on the same actions, "
-            f"got {warm.prices.size} prices for {n_edges} edges"
+            f"a warm start must come from a plan on the same actions, got {warm.prices.size} prices for {n_edges} edges"
         )
 
 
-def _edge_model(
-    rewards: Floats, window: int, warm: WarmStart | None
-) -> tuple[HistoryModel | MajorantModel, Floats]:
+def _edge_model(rewards: Floats, window: int, warm: WarmStart | None) -> tuple[HistoryModel | MajorantModel, Floats]:
     """Return the model of single edges for a window, and the reward table it reads."""
     if window > MAX_EXACT_WINDOW:
         return MajorantModel(), rewards

@@ -140,6 +140,4 @@ def exchanges(graph: RoadGraph, one: Edges, other: Edges) -> list[tuple[Edges, E
 
 
 def _is_simple(graph: RoadGraph, path: Edges) -> bool:
-    return bool(
-        np.unique(graph.heads[path]).size == path.size and graph.tails[path[0]] not in graph.heads[path]
-    )
+    return bool(np.unique(graph.heads[path]).size == path.size and graph.tails[path[0]] not in graph.heads[path])

@@ -40,9 +40,7 @@ class EdgeValues:
 
 
 @kernel
-def _indices(
-    rewards: Floats, labels: Ints, row: Ints, values: Floats, histories: Ints, index: Floats
-) -> None:
+def _indices(rewards: Floats, labels: Ints, row: Ints, values: Floats, histories: Ints, index: Floats) -> None:
     mask = labels.size - 1
     for edge in range(index.size):
         history = histories[edge]
@@ -114,9 +112,7 @@ def _play_graph(
         _indices(rewards, labels, row, values, histories, index)
         for edge in range(index.size):
             index[edge] = max(0.0, -index[edge])
-        _, path = shortest_path(
-            index, tails, heads, indptr, out_edges, origins[pairs[now]], destinations[pairs[now]]
-        )
+        _, path = shortest_path(index, tails, heads, indptr, out_edges, origins[pairs[now]], destinations[pairs[now]])
         while size + path.size > played.size:
             larger = np.empty(2 * played.size, np.int32)
             larger[:size] = played[:size]
@@ -152,9 +148,7 @@ class IndexPolicy:
             histories[self.choices.edges_of(action)] |= 1
         return histories
 
-    def __call__(
-        self, history: Sequence[int] | Sequence[Sequence[int]], pair: int = 0
-    ) -> int | tuple[int, ...]:
+    def __call__(self, history: Sequence[int] | Sequence[Sequence[int]], pair: int = 0) -> int | tuple[int, ...]:
         """Return the action after `history`, for an origin-destination pair."""
         return self.choices.choose(self.indices(self.use_histories(history)), pair)
 
@@ -170,9 +164,7 @@ class IndexPolicy:
         choices = self.choices
         if isinstance(choices, PathSet):
             actions = np.empty(pairs.size, np.int64)
-            _play_paths(
-                choices.indptr, choices.indices, choices.first_action, *tables, pairs, state, actions, earned
-            )
+            _play_paths(choices.indptr, choices.indices, choices.first_action, *tables, pairs, state, actions, earned)
             return actions, earned
         ends = np.zeros(pairs.size + 1, np.int64)
         played = _play_graph(*choices.arrays, *tables, pairs, state, ends[1:], earned)

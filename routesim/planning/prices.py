@@ -45,8 +45,11 @@ def find_prices(
     start_prices: Floats | None = None,
     max_rounds: int = 60,
     precision: float = 2e-4,
+    enough: float = -np.inf,
 ) -> PriceSearch:
     """Minimise the bound over prices; paths (or edges) and use patterns are found when prices call for them.
+
+    Start prices whose bound is already `enough` are kept as they are.
 
     A linear programme shares the rounds among what is known to earn the most on the edges' curves; its dual
     is a price per edge. New prices are also tried halfway to the best ones so far, which keeps early, wild
@@ -57,6 +60,8 @@ def find_prices(
     sharing.extend(best)
     certified = best
     certified_value = believed = certified_bound(choices, rewards, best, model)
+    if certified_value <= enough:
+        return PriceSearch(certified, certified_value, 0)
 
     rounds = 0
     for rounds in range(1, max_rounds + 1):

@@ -58,9 +58,7 @@ class PathSharing:
 
     def extend(self, prices: Floats) -> bool:
         """Add the best path of each pair."""
-        found = [
-            self._add(pair, self._choices.best(prices, pair)[1]) for pair in range(self._choices.rates.size)
-        ]
+        found = [self._add(pair, self._choices.best(prices, pair)[1]) for pair in range(self._choices.rates.size)]
         return any(found)
 
     def _add(self, pair: int, path: Edges) -> bool:
@@ -91,9 +89,7 @@ class PathSharing:
         kept = np.isin(row_of, first)  # one representative edge a group
         group_of, path_of = group[row_of[kept]], path_of[kept]
         rows = np.concatenate([pieces.row, group_of, n_groups + np.array(self.pairs)])
-        columns = np.concatenate(
-            [np.arange(n_pieces), n_pieces + path_of, n_pieces + np.arange(lengths.size)]
-        )
+        columns = np.concatenate([np.arange(n_pieces), n_pieces + path_of, n_pieces + np.arange(lengths.size)])
         entries = np.concatenate([-np.ones(n_pieces), np.ones(group_of.size + lengths.size)])
         matrix = coo_array((entries, (rows, columns)), shape=(n_groups + rates.size, n_pieces + lengths.size))
         result = _solve(
@@ -112,9 +108,7 @@ class PathSharing:
         below, above = _slopes_beside(grid, heights, share[group], ceiling)
         sum_below = _sums(group, below, n_groups)
         spread = _sums(group, above, n_groups) - sum_below
-        fraction = np.where(
-            spread > 0, (duals[:n_groups] - sum_below) / np.where(spread > 0, spread, 1.0), 0.0
-        )
+        fraction = np.where(spread > 0, (duals[:n_groups] - sum_below) / np.where(spread > 0, spread, 1.0), 0.0)
         return -cost, below + np.clip(fraction, 0.0, 1.0)[group] * (above - below)
 
 
@@ -129,9 +123,7 @@ class FlowSharing:
         by_head = np.argsort(graph.heads, kind="stable").astype(np.int32)
         self._in_edges = by_head
         self._in_indptr = np.searchsorted(graph.heads[by_head], np.arange(graph.n_nodes + 1)).astype(np.int64)
-        self._path_cost = (
-            np.inf if start_prices is None else float(self._cheapest_through(start_prices).min())
-        )
+        self._path_cost = np.inf if start_prices is None else float(self._cheapest_through(start_prices).min())
 
     @property
     def edges(self) -> Ints:
@@ -228,9 +220,7 @@ def _slopes_beside(grid: Floats, heights: Floats, share: Floats, ceiling: Floats
     return slopes[edges, np.minimum(right, grid.size - 2)], above
 
 
-def _solve(
-    costs: Floats, matrix: coo_array, right_side: Floats, upper: Floats
-) -> tuple[float, Floats, Floats] | None:
+def _solve(costs: Floats, matrix: coo_array, right_side: Floats, upper: Floats) -> tuple[float, Floats, Floats] | None:
     """Minimise costs over matrix @ x = right_side, 0 <= x <= upper: the least cost, x and the duals."""
     scale = max(float(np.median(np.abs(costs[costs != 0]))) if np.any(costs) else 1.0, 1e-300)
     result = linprog(  # type: ignore[call-overload]  # the stubs do not know sparse matrices

@@ -58,9 +58,7 @@ def block_rewards(rewards: Floats, window: int, n_blocks: int) -> Floats:
     """Mean reward over one block of use, for each label of `block_window(n_blocks)`."""
     block = -(-window // n_blocks)
     counts = block * np.arange(n_blocks + 1)
-    fresh = counts[:, None] + np.arange(
-        block
-    )  # the oldest block was unused: the count grows as this block runs
+    fresh = counts[:, None] + np.arange(block)  # the oldest block was unused: the count grows as this block runs
     level = np.minimum(counts, window)  # it was used: every round one use leaves and one enters
     return np.concatenate([rewards[:, np.minimum(fresh, window)].mean(axis=2), rewards[:, level]], axis=1)
 
@@ -71,9 +69,7 @@ class Moves:
 
     histories: Ints
     after: Ints  # place of the next history: column 0 unused, column 1 used
-    before: (
-        Ints  # places of the two histories that lead here, by the move that is this history's newest round
-    )
+    before: Ints  # places of the two histories that lead here, by the move that is this history's newest round
 
 
 def moves_within(window: Window, most_uses: int) -> Moves:
@@ -201,9 +197,7 @@ def _best_averages(
             largest = max(largest, value[after[state, 0]] - value[state])
             if after[state, 1] >= 0:
                 largest = max(largest, use_reward[state] + value[after[state, 1]] - value[state])
-        averages[edge] = (
-            largest + 8 * 2.220446049250313e-16 * size
-        )  # three roundings of numbers of at most 4 * size
+        averages[edge] = largest + 8 * 2.220446049250313e-16 * size  # three roundings of numbers of at most 4 * size
 
         patterns[edge, :] = 0.0
         length = 0
@@ -258,9 +252,7 @@ def best_averages(rewards: Floats, prices: Floats, window: Window) -> tuple[Floa
 
 
 @kernel
-def toll_values(
-    rewards: Floats, prices: Floats, labels: Ints, sweeps: int, precision: float, values: Floats
-) -> None:
+def toll_values(rewards: Floats, prices: Floats, labels: Ints, sweeps: int, precision: float, values: Floats) -> None:
     """Value of every history of every edge: lazy value iteration from zero, relative to the empty history.
 
     The best prices sit where two cycles tie, and there values are not unique. Lazy iteration from zero

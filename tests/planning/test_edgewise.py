@@ -62,9 +62,7 @@ def slow_cycle_value(cycle: list[int], paths: PathSet, rewards: Floats, window: 
     return total / len(cycle)
 
 
-def played_average(
-    plan: EdgewiseResult, paths: PathSet, rewards: Floats, window: int, start: list[int]
-) -> float:
+def played_average(plan: EdgewiseResult, paths: PathSet, rewards: Floats, window: int, start: list[int]) -> float:
     """Play the policy on its own history until it is on its cycle, and average one period."""
     assert plan.cycle is not None
     assert isinstance(plan.policy, CyclePolicy)
@@ -93,9 +91,7 @@ class TestSingleEdge:
                 rewards = np.sort(rewards)[:, ::-1].copy()
             price = float(rng.uniform(-1, 1))
             average, pattern = best_averages(rewards, np.array([price]), plain_window(window))
-            assert average[0] == pytest.approx(
-                averages_by_enumeration(rewards[0], price, window, 8), abs=1e-12
-            )
+            assert average[0] == pytest.approx(averages_by_enumeration(rewards[0], price, window, 8), abs=1e-12)
             assert pattern[0] @ (rewards[0] - price) == pytest.approx(average[0], abs=1e-12)
 
     def test_alternating_is_best_where_a_second_use_is_worthless(self) -> None:
@@ -167,9 +163,7 @@ class TestBound:
     def test_bound_is_reproduced_from_the_prices_alone(self) -> None:
         instance = draw_instance("BPR time", 4, 2_000, np.random.default_rng(1))
         plan = plan_paths(instance.paths, instance.rewards, instance.window)
-        again = certified_bound(
-            plan.choices, plan.rewards, plan.prices, HistoryModel(plain_window(instance.window))
-        )
+        again = certified_bound(plan.choices, plan.rewards, plan.prices, HistoryModel(plain_window(instance.window)))
         assert plan.bound == pytest.approx(again, rel=1e-12)
 
     def test_long_window_bound_of_arms_is_the_mean_of_the_largest_rewards(self) -> None:
@@ -196,9 +190,7 @@ class TestPolicy:
             plan = plan_paths(paths, rewards, window)
             starts: list[list[int]] = [[], rng.integers(paths.n_actions, size=window).tolist()]
             for start in starts:
-                assert played_average(plan, paths, rewards, window, start) == pytest.approx(
-                    plan.value, rel=1e-12
-                )
+                assert played_average(plan, paths, rewards, window, start) == pytest.approx(plan.value, rel=1e-12)
 
     def test_a_simulation_is_what_the_policy_plays(self) -> None:
         instance = draw_instance("reciprocal", 3, 2_000, np.random.default_rng(4))
@@ -211,9 +203,7 @@ class TestPolicy:
 
     @settings(max_examples=100, deadline=None)
     @given(st.lists(st.integers(0, 2), min_size=1, max_size=12), st.integers(0, 5), st.integers(0, 10_000))
-    def test_every_history_is_steered_onto_the_cycle(
-        self, sequence: list[int], window: int, seed: int
-    ) -> None:
+    def test_every_history_is_steered_onto_the_cycle(self, sequence: list[int], window: int, seed: int) -> None:
         rng = np.random.default_rng(seed)
         paths, rewards = arms(3), np.sort(rng.uniform(size=(3, window + 1)))[:, ::-1].copy()
         whole = slow_cycle_value(sequence, paths, rewards, window)
@@ -278,9 +268,7 @@ class TestOrder:
             one, other = (graph.best(-rng.uniform(size=graph.n_edges), 0)[1] for _ in range(2))
             for pair in exchanges(graph, one, other):
                 seen += 1
-                np.testing.assert_array_equal(
-                    np.sort(np.concatenate(pair)), np.sort(np.concatenate([one, other]))
-                )
+                np.testing.assert_array_equal(np.sort(np.concatenate(pair)), np.sort(np.concatenate([one, other])))
                 for path in pair:
                     assert graph.tails[path[0]] == 0
                     assert graph.heads[path[-1]] == 15
@@ -296,9 +284,7 @@ class TestOrder:
         cycle = flow_cycle(graph, rewards, window, window + 1, start, 1e-6)
         assert cycle is not None
         uses = np.bincount(np.concatenate(cycle), minlength=graph.n_edges)
-        expected = sum(count * rewards[edge, count - 1] for edge, count in enumerate(uses) if count) / (
-            window + 1
-        )
+        expected = sum(count * rewards[edge, count - 1] for edge, count in enumerate(uses) if count) / (window + 1)
         indptr = np.concatenate([[0], np.cumsum([path.size for path in cycle])])
         value = cycle_value(np.arange(window + 1), indptr, np.concatenate(cycle), rewards, window)
         assert value == pytest.approx(expected)
@@ -319,9 +305,7 @@ class TestGraph:
         for edge, (tail, head) in enumerate(grid_edges(6)):
             reference.add_edge(tail, head, cost=costs[edge])
         for destination in range(1, 36):
-            cost, path = shortest_path(
-                costs, graph.tails, graph.heads, graph.indptr, graph.out_edges, 0, destination
-            )
+            cost, path = shortest_path(costs, graph.tails, graph.heads, graph.indptr, graph.out_edges, 0, destination)
             assert cost == pytest.approx(nx.shortest_path_length(reference, 0, destination, weight="cost"))
             assert costs[path].sum() == pytest.approx(cost)
 
@@ -406,9 +390,7 @@ class TestWarmStart:
         rng = np.random.default_rng(10)
         rewards = reward_table("BPR time", len(grid_edges(8)), 6, rng)
         first = plan_graph(grid_graph(8), rewards, 6)
-        plan = plan_graph(
-            grid_graph(8), rewards * rng.uniform(0.95, 1.05, size=(len(rewards), 1)), 6, warm=first.warm
-        )
+        plan = plan_graph(grid_graph(8), rewards * rng.uniform(0.95, 1.05, size=(len(rewards), 1)), 6, warm=first.warm)
         assert plan.bound * 1.06 <= plan.value <= plan.bound
 
     def test_of_other_actions_is_refused(self) -> None:
@@ -438,9 +420,7 @@ class TestLongWindows:
 class TestSeveralPairs:
     def test_disjoint_pairs_earn_their_share_each(self) -> None:
         # Pair 0 has one road, pair 1 another; constant rewards, so the mean is the rate-weighted reward.
-        paths = PathSet(
-            np.array([0, 1, 2]), np.array([0, 1], np.int32), 2, np.array([0, 1, 2]), np.array([1.0, 3.0])
-        )
+        paths = PathSet(np.array([0, 1, 2]), np.array([0, 1], np.int32), 2, np.array([0, 1, 2]), np.array([1.0, 3.0]))
         plan = plan_paths(paths, np.array([[-4.0, -4.0], [-8.0, -8.0]]), 1)
         assert plan.bound == pytest.approx(-7.0, rel=1e-12)
         assert plan.cycle is None
@@ -451,9 +431,7 @@ class TestSeveralPairs:
         rng = np.random.default_rng(window)
         routes = grid_paths(3)
         paths = path_set(routes, len(grid_edges(3)))
-        pairs = PathSet(
-            paths.indptr, paths.indices, paths.n_edges, np.array([0, 6, 12]), np.array([0.5, 0.5])
-        )
+        pairs = PathSet(paths.indptr, paths.indices, paths.n_edges, np.array([0, 6, 12]), np.array([0.5, 0.5]))
         rewards = reward_table("linear time", paths.n_edges, window, rng)
         plan = plan_paths(pairs, rewards, window)
         assert plan.value <= plan.bound + 5 * plan.value_error
