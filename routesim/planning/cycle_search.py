@@ -28,6 +28,7 @@ Cycle = TypeVar("Cycle", NDArray[np.int64], list[NDArray[np.int32]])
 _MAX_PERIOD = 4096
 _MAX_TRIALS = 20_000  # orders of a cycle tried at a time
 _MAX_EXCHANGED = 24  # rounds of a cycle among which parts of paths are exchanged again and again
+_NEAR = 0.02  # a cycle this close to the bound, relatively, is near it
 _MAX_EXCHANGES = 5_000  # of them tried at a time
 _MAX_STEPS = 1 << 28  # elementary steps of the search over a path set: about a second
 
@@ -143,20 +144,24 @@ class GraphCycles:
         for length in _periods(actions, max(1, -(-self._window // block))):
             self.add(name, [path for path in run[len(run) - length :] for _ in range(block)])
 
-    def best(self, *, bound: float, max_paths: int, seed: int, n_starts: int = 3) -> tuple[list[Edges], float]:
+    def best(
+        self, *, bound: float, max_paths: int, seed: int, n_starts: int = 3, thorough: bool = True
+    ) -> tuple[list[Edges], float]:
         """Improve the best cycles with about `max_paths` shortest paths.
 
-        Return the best, with its exact value.
+        Return the best, with its exact value. Unless `thorough`, a cycle near the bound is not improved by
+        exchanges.
         """
         starts = _best_starts(self._found, n_starts)
         value, cycle = starts[0]
         self._left = max_paths
+        exchanging = self._exchanging = thorough or value < bound - _NEAR * abs(bound)
         if self._window > 0:
             climbed = []
             for _, start in starts:
                 climbed.append(self._climb(start * -(-(self._window + 1) // len(start)), self._left // 2))
             # Exchanges take most of the time, so near the bound they are left to the end.
-            self._exchanging = max(value for value, _ in climbed) < bound - 0.01 * abs(bound)
+            self._exchanging = max(value for value, _ in climbed) < bound - _NEAR * abs(bound)
             rng = np.random.default_rng(seed)
             turn = 0
             while self._left >= 2 * len(climbed[turn][1]):
@@ -168,8 +173,8 @@ class GraphCycles:
                     climbed[turn] = trial
                 turn = (turn + 1) % len(climbed)
             value, cycle = max([*climbed, (value, cycle)], key=lambda entry: entry[0])
-            self._exchanging = True
-            if len(cycle) > self._window:
+            self._exchanging = exchanging
+            if len(cycle) > self._window and exchanging:
                 value, cycle = max((value, cycle), self._climb(cycle, 0), key=lambda entry: entry[0])
         actions, paths = _number(cycle)
         actions, value = shortcut(actions, *_csr(paths), self._rewards, self._window)

@@ -216,7 +216,7 @@ def plan_graph(
     if window > 0 and warm is None:
         for period in _flow_periods(window):
             cycles.fill_by_flow("flow", period, precision)
-    cycle, value = cycles.best(bound=search.bound, max_paths=max_paths, seed=seed)
+    cycle, value = cycles.best(bound=search.bound, max_paths=max_paths, seed=seed, thorough=warm is None)
     return _with_cycle(result, tuple(tuple(path.tolist()) for path in cycle), window, value, cycles.values)
 
 
