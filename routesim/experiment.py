@@ -6,15 +6,19 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from operator import index
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
-from routesim.environment import RoundEnvironment, Trace
+from routesim.contextual import ContextualEnvironment, Fit, ValuePolicy
+from routesim.environment import RoundEnvironment, Tally, Trace
 from routesim.errors import InputError
-from routesim.learners.base import EpochLearner, Learner
+from routesim.learners.base import Epoch, EpochLearner, Learner
+from routesim.learners.baselines import Oracle
 from routesim.planning import plan
 from routesim.planning.base import Plan
+from routesim.planning.contextual import ContextualPlanner
 from routesim.results import Run
 
 EnvironmentMaker: TypeAlias = Callable[[np.random.Generator], RoundEnvironment]
@@ -30,28 +34,30 @@ def run(
     seed: int = 0,
     *,
     replication: int = 0,
-    comparator: Plan[Any] | None = None,
+    comparator: "Plan[Any] | Comparator | None" = None,
     compiled: bool = True,
     progress: Progress | None = None,
 ) -> Run:
     """Let `learner` play `rounds` rounds and return what happened; neither argument changes.
 
     Every random choice follows from `seed` and the number of the `replication`. `comparator` saves planning
-    with the true rewards again if that plan is at hand. `compiled=False` plays epochs step by step too: the same
+    with the true rewards again if that plan, or what `compare` returned, is at hand. `compiled=False` plays epochs step by step too: the same
     numbers, slower. `progress` is called now and then with the number of rounds played since the last call.
     """
     rounds = _at_least_one("rounds", rounds)
     world, player = copy.copy(environment), copy.deepcopy(learner)
     noise_seed, learner_seed = _seeds(seed, replication).spawn(2)
-    world.reset(np.random.default_rng(noise_seed))
-    player.start(world.task(player.knows), np.random.default_rng(learner_seed))
+    world.reset(np.random.default_rng(noise_seed), rounds)
+    player.start(world.task(player.knows, rounds), np.random.default_rng(learner_seed))
     trace = Trace.empty(rounds)
     _play(world, player, trace, compiled=compiled, progress=progress)
     if comparator is None:
-        comparator = plan(environment.actions, environment.rewards, environment.window)
+        comparator = compare(environment, rounds, seed, replication)
     details: dict[str, str | int | float | bool] = {"informed": player.knows == "rewards"}
     if hasattr(player, "epochs"):
         details["epochs"] = player.epochs
+    if isinstance(comparator, Comparator) and comparator.noise_aware_value is not None:
+        details["noise_aware_value"] = comparator.noise_aware_value
     return Run(
         learner=type(learner).__name__,
         actions=trace.actions,
@@ -62,7 +68,58 @@ def run(
         seed=seed,
         replication=replication,
         details=details,
+        comparator_rewards=comparator.rewards if isinstance(comparator, Comparator) else None,
     )
+
+
+class Comparator(NamedTuple):
+    """What the best policy under the true rewards earns a round, a bound on any, and its rewards round by round.
+
+    `rewards` is None where the best policy does not depend on contexts. `noise_aware_value` is what could be earned,
+    noise included, by someone who knows the noise of every edge and round in advance: out of any learner's reach.
+    """
+
+    value: float
+    bound: float
+    rewards: NDArray[np.float64] | None = None
+    noise_aware_value: float | None = None
+
+
+def compare(
+    environment: RoundEnvironment, rounds: int, seed: int = 0, replication: int = 0, *, noise_aware: bool = False
+) -> Comparator:
+    """Return the comparator of a run with this seed.
+
+    With known contexts it is the dynamic programme with the true theta over all rounds, without the noise. With
+    stochastic ones it is the best stationary policy, playing the contexts of the run; no policy whatever could earn
+    more on them than the bound, which is the dynamic programme's value.
+    """
+    rounds = _at_least_one("rounds", rounds)
+    if not isinstance(environment, ContextualEnvironment):
+        if noise_aware:
+            raise InputError("the noise-aware optimum is there for rounds with contexts only")
+        best = plan(environment.actions, environment.rewards, environment.window)
+        return Comparator(best.value, best.bound)
+    noise_seed, planner_seed = _seeds(seed, replication).spawn(2)
+    world, oracle = copy.copy(environment), Oracle()
+    world.reset(np.random.default_rng(noise_seed), rounds)
+    oracle.start(world.task("rewards", rounds), np.random.default_rng(planner_seed))
+    trace = Trace.empty(rounds)
+    _play(world, oracle, trace, compiled=True, progress=None)
+    value = bound = float(trace.expected_rewards.mean())
+    if world.contexts.known and not noise_aware:
+        return Comparator(value, bound, trace.expected_rewards)
+    planner = ContextualPlanner(world.actions, world.window, world.multipliers)
+    size = world.contexts.block
+    bases = world.bases_of_rounds(np.random.default_rng(noise_seed))
+    if not world.contexts.known:
+        bound = planner.best(bases, 0, rounds, reads=size) / rounds
+    aware = None
+    if noise_aware:
+        by_edge = world.noise_of_rounds(np.random.default_rng(noise_seed), rounds)
+        bonus = (world.actions.incidence @ by_edge.T).T
+        aware = planner.best(bases, 0, rounds, lambda first, last: bonus[first:last], reads=size) / rounds
+    return Comparator(value, bound, trace.expected_rewards, aware)
 
 
 def _play(world: RoundEnvironment, player: Learner, trace: Trace, *, compiled: bool, progress: Progress | None) -> None:
@@ -70,8 +127,7 @@ def _play(world: RoundEnvironment, player: Learner, trace: Trace, *, compiled: b
     by_epoch = player if compiled and isinstance(player, EpochLearner) else None
     while now < rounds:
         if by_epoch:
-            policy, tally = by_epoch.epoch(now)
-            now += world.play(policy, tally, trace.part(now, now + _STRETCH))
+            now += _play_epoch(world, by_epoch.epoch(now), trace.part(now, now + _STRETCH))
         else:
             action = player.choose(world.observe())
             feedback = world.step(action)
@@ -83,6 +139,17 @@ def _play(world: RoundEnvironment, player: Learner, trace: Trace, *, compiled: b
         if progress and (now - shown >= 1 << 12 or now == rounds):
             progress(now - shown)
             shown = now
+
+
+def _play_epoch(world: RoundEnvironment, epoch: Epoch, trace: Trace) -> int:
+    policy, tally = epoch
+    if isinstance(policy, ValuePolicy):
+        if not (isinstance(world, ContextualEnvironment) and isinstance(tally, Fit)):
+            raise InputError("a policy by values is played in a ContextualEnvironment, into a Fit")
+        return world.play_values(policy, tally, trace)
+    if not isinstance(tally, Tally):
+        raise InputError("a table of actions is played into a Tally")
+    return world.play(policy, tally, trace)
 
 
 def replicate(
@@ -104,8 +171,8 @@ def replicate(
     replications = _at_least_one("replications", replications)
     workers = _at_least_one("workers", workers)
     comparator = None
-    if isinstance(environment, RoundEnvironment):
-        comparator = plan(environment.actions, environment.rewards, environment.window)
+    if isinstance(environment, RoundEnvironment) and not isinstance(environment, ContextualEnvironment):
+        comparator = compare(environment, rounds, seed)
     one = partial(_replication, environment, learner, rounds, seed, comparator)
     runs = []
     for finished in _each(one, replications, workers):
@@ -130,7 +197,7 @@ def _replication(
     learner: Learner,
     rounds: int,
     seed: int,
-    comparator: Plan[Any] | None,
+    comparator: Comparator | None,
     replication: int,
 ) -> Run:
     if not isinstance(environment, RoundEnvironment):

@@ -5,6 +5,7 @@ from typing import ClassVar, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from routesim.contextual import Fit, ValuePolicy
 from routesim.environment import Feedback, Knowledge, Observation, Tally, Task
 
 
@@ -28,10 +29,10 @@ class Learner(Protocol):
 
 
 class Epoch(NamedTuple):
-    """A policy table that is kept until the tally is full."""
+    """A policy table that is kept until the tally is full, or a policy by values that is kept to its last round."""
 
-    policy: NDArray[np.int32]
-    tally: Tally
+    policy: NDArray[np.int32] | ValuePolicy
+    tally: Tally | Fit
 
 
 @runtime_checkable

@@ -2,14 +2,16 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from routesim.contextual import Fit, ValuePolicy
 from routesim.environment import Feedback, Knowledge, Observation, Tally, Task
 from routesim.errors import InputError
 from routesim.learners.base import Epoch
+from routesim.learners.carcb import Plans
 from routesim.planning.exact import ExactPlanner, TablePolicy
 
 
@@ -106,12 +108,15 @@ class GreedyCongestion:
     def start(self, task: Task, rng: np.random.Generator) -> None:  # noqa: ARG002 - no chance involved
         """Begin a task."""
         self._task = task
-        self._rewards = _told(task.rewards)
+        self._rewards = _told(task.rewards if task.theta is None else task.multipliers)
+        self._theta = task.theta
         self._edges = np.arange(task.actions.n_edges)
 
     def choose(self, observation: Observation) -> int:
         """Return the action that pays most now."""
         now = self._rewards[self._edges, observation.counts]
+        if observation.features is not None:
+            now = (observation.features @ self._theta) * now
         return int(np.argmax(_action_sums(self._task, now)))
 
     def update(self, feedback: Feedback) -> None:
@@ -154,14 +159,51 @@ class ShortestPath(_FixedPolicy):
 
 @dataclass
 class Oracle(_FixedPolicy):
-    """Informed: knows the true rewards and plays the best policy there is; nobody can beat it in the long run."""
+    """Informed: knows the true rewards and plays the best policy there is; nobody can beat it in the long run.
+
+    With known contexts that is the best sequence of actions over all rounds; with stochastic ones the best stationary
+    policy for a sample of `sample` contexts.
+    """
+
+    sample: int = 8192
 
     knows: ClassVar[Knowledge] = "rewards"
 
-    def start(self, task: Task, rng: np.random.Generator) -> None:  # noqa: ARG002 - no chance involved
+    def start(self, task: Task, rng: np.random.Generator) -> None:
         """Plan once."""
-        planner = ExactPlanner(task.actions, task.window)
-        self._keep(planner.plan(_told(task.rewards)).policy, task)
+        self._plans: Plans | None = None
+        if task.theta is None:
+            planner = ExactPlanner(task.actions, task.window)
+            self._keep(planner.plan(_told(task.rewards)).policy, task)
+            return
+        self._plans = Plans(task, rng, self.sample)
+        if task.rounds is None and self._plans.contexts.known:
+            raise InputError(
+                "the oracle plans all rounds at once; tell its task how many, environment.task(..., rounds)"
+            )
+        last = np.iinfo(np.int64).max if task.rounds is None else task.rounds
+        self._policies = self._plans.policies(task.theta.copy(), 0, last)
+        self._part = next(self._policies)
+        self._nothing = Fit.empty(self._plans.multipliers, 0)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Copies start afresh: a plan under way is not copied."""
+        return {"sample": self.sample}
+
+    def choose(self, observation: Observation) -> int:
+        """Return the action of the policy."""
+        if self._plans is None:
+            return super().choose(observation)
+        return self._part_at(observation.round)(self._plans.task, observation)
+
+    def epoch(self, now: int) -> Epoch:
+        """Return the policy in force at round `now`, with a tally that is never full."""
+        return super().epoch(now) if self._plans is None else Epoch(self._part_at(now), self._nothing)
+
+    def _part_at(self, now: int) -> ValuePolicy:
+        while now >= self._part.last:
+            self._part = next(self._policies)
+        return self._part
 
 
 def _action_sums(task: Task, by_edge: NDArray[np.float64]) -> NDArray[np.float64]:
