@@ -25,32 +25,33 @@ from routesim.environment import (
     congestion_table,
 )
 from routesim.errors import InputError
-from routesim.rounds import add_to_fit, choose, play_values
+from routesim.rounds import add_to_fit, choose, play_contextual
 
 Floats: TypeAlias = NDArray[np.float64]
 
 
-class ValuePolicy(NamedTuple):
-    """A policy by history and context: the best reward now under `theta` plus the value of the history after it.
+class ContextualPolicy(NamedTuple):
+    """What to do up to round `last`, by history and context.
 
-    `values` has a row for each of the rounds `first` .. `last` - 1, with the values of the histories after that round;
-    or one row for all. Rewards before round `weighs_from` weigh nothing.
+    Either a `table` of actions by round, from `first` on, and history, made for contexts that were known; or, where the
+    table is empty, the action with the largest reward now under `theta` plus value of the history it leads to.
     """
 
     theta: Floats
     values: Floats
+    table: NDArray[np.integer]
     first: int
     last: int
-    weighs_from: int = 0
 
     def __call__(self, task: Task, observation: Observation) -> int:
         """Return the action of the coming round."""
-        if observation.features is None or task.multipliers is None:
-            raise InputError("this policy needs the features of the round and the congestion; neither may be None")
-        actions, now = task.actions, observation.round
-        state = 0
+        actions, state = task.actions, 0
         for action in observation.history:
             state = state * actions.n_listed + action
+        if len(self.table):
+            return int(self.table[observation.round - self.first, state])
+        if observation.features is None or task.multipliers is None:
+            raise InputError("this policy needs the features of the round and the congestion; neither may be None")
         return choose(
             self.theta,
             observation.features,
@@ -58,9 +59,8 @@ class ValuePolicy(NamedTuple):
             observation.counts,
             actions.indptr,
             actions.indices,
-            self.values[now - self.first if len(self.values) > 1 else 0],
+            self.values,
             state,
-            1.0 if now >= self.weighs_from else 0.0,
             np.empty(actions.n_edges),
         )
 
@@ -190,15 +190,15 @@ class ContextualEnvironment(RoundEnvironment):
         feedback = super().step(action)
         return feedback._replace(features=features[feedback.edges])
 
-    def play_values(self, policy: ValuePolicy, fit: Fit, trace: Trace) -> int:
-        """Play a policy by values to its last round or until `trace` is full; return the number of rounds.
+    def play_contextual(self, policy: ContextualPolicy, fit: Fit, trace: Trace) -> int:
+        """Play a policy up to its last round or until `trace` is full; return the number of rounds.
 
         The same numbers as `step` gives, from one compiled loop.
         """
         played, rounds = 0, min(len(trace.actions), policy.last - int(self._clock[0]))
         while played < rounds:
             self._make_room()
-            played += play_values(
+            played += play_contextual(
                 *policy,
                 self._features,
                 self._roads(),

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from routesim.contextual import ContextualEnvironment, Fit, ValuePolicy
+from routesim.contextual import ContextualEnvironment, Fit, ContextualPolicy
 from routesim.environment import RoundEnvironment, Tally, Trace
 from routesim.errors import InputError
 from routesim.learners.base import Epoch, EpochLearner, Learner
@@ -143,10 +143,10 @@ def _play(world: RoundEnvironment, player: Learner, trace: Trace, *, compiled: b
 
 def _play_epoch(world: RoundEnvironment, epoch: Epoch, trace: Trace) -> int:
     policy, tally = epoch
-    if isinstance(policy, ValuePolicy):
+    if isinstance(policy, ContextualPolicy):
         if not (isinstance(world, ContextualEnvironment) and isinstance(tally, Fit)):
-            raise InputError("a policy by values is played in a ContextualEnvironment, into a Fit")
-        return world.play_values(policy, tally, trace)
+            raise InputError("a contextual policy is played in a ContextualEnvironment, into a Fit")
+        return world.play_contextual(policy, tally, trace)
     if not isinstance(tally, Tally):
         raise InputError("a table of actions is played into a Tally")
     return world.play(policy, tally, trace)

@@ -1,4 +1,4 @@
-"""The compiled loops of the rounds: one round, a table of actions by history, and a policy by values of histories.
+"""The compiled loops of the rounds: one round, a table of actions by history, and policies that look at contexts.
 
 They work on plain arrays, and all of them pay through `drive`, so that a round is written down once.
 """
@@ -155,12 +155,12 @@ def play_table(
 
 
 @kernel
-def play_values(
+def play_contextual(
     theta: Floats,
     values: Floats,
-    values_first: int,
-    values_last: int,
-    weighs_from: int,
+    table: NDArray[np.integer],
+    table_first: int,
+    policy_last: int,
     features: Floats,
     roads: Roads,
     seen_counts: NDArray[np.int32],
@@ -171,14 +171,16 @@ def play_values(
     trace_expected: Floats,
     trace_rewards: Floats,
 ) -> int:
-    """Drive by the values of histories up to `values_last`, and add every reward seen to the least-squares fit.
+    """Drive up to `policy_last` and add every reward seen to the least-squares fit; return the rounds played.
 
-    Returns the rounds played: until the trace is full, or noise or contexts run out.
+    The policy is a table of actions by round, from `table_first` on, and history; or, if that is empty, what `choose`
+    makes of `theta` and the values of histories. Stops early if the trace is full, or noise or contexts run out.
     """
     indptr, indices, multipliers, _, window, counts, ring, clock, noise, _, first, last, every_edge = roads
-    n_actions, n_states = len(indptr) - 1, values.shape[1]
+    n_actions = len(indptr) - 1
+    n_states = n_actions**window
     needed = len(counts) if every_edge else len(seen_counts)
-    last = min(last, values_last)
+    last = min(last, policy_last)
     estimates = np.empty(len(counts))
     state = 0
     for past in range(max(0, clock[0] - window), clock[0]):
@@ -187,9 +189,10 @@ def play_values(
     while played < len(trace_actions) and clock[0] < last and clock[1] + needed <= len(noise):
         now = clock[0]
         row = now - first
-        after = values[now - values_first if len(values) > 1 else 0]
-        weight = 1.0 if now >= weighs_from else 0.0
-        action = choose(theta, features[row], multipliers, counts, indptr, indices, after, state, weight, estimates)
+        if len(table) > 0:
+            action = np.int64(table[now - table_first, state])
+        else:
+            action = choose(theta, features[row], multipliers, counts, indptr, indices, values, state, estimates)
         trace_actions[played] = action
         trace_expected[played], trace_rewards[played] = drive(action, *roads, seen_counts, seen_rewards)
         start = indptr[action]
@@ -211,7 +214,6 @@ def choose(
     indices: NDArray[np.int32],
     after: Floats,
     state: int,
-    weight: float,
     estimates: Floats,
 ) -> int:
     """Return the action with the largest reward now under `theta` plus value of the history it leads to."""
@@ -221,7 +223,7 @@ def choose(
         base = 0.0
         for place in range(dimension):
             base += features[edge, place] * theta[place]
-        estimates[edge] = weight * base * multipliers[edge, counts[edge]]
+        estimates[edge] = base * multipliers[edge, counts[edge]]
     successor = (state * n_actions) % n_states
     best, choice = -np.inf, 0
     for action in range(n_actions):

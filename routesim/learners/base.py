@@ -5,7 +5,7 @@ from typing import ClassVar, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from routesim.contextual import Fit, ValuePolicy
+from routesim.contextual import Fit, ContextualPolicy
 from routesim.environment import Feedback, Knowledge, Observation, Tally, Task
 
 
@@ -29,9 +29,9 @@ class Learner(Protocol):
 
 
 class Epoch(NamedTuple):
-    """A policy table that is kept until the tally is full, or a policy by values that is kept to its last round."""
+    """A policy table that is kept until the tally is full, or a contextual policy that is kept to its last round."""
 
-    policy: NDArray[np.int32] | ValuePolicy
+    policy: NDArray[np.int32] | ContextualPolicy
     tally: Tally | Fit
 
 

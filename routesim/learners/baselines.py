@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from routesim.contextual import Fit, ValuePolicy
+from routesim.contextual import Fit, ContextualPolicy
 from routesim.environment import Feedback, Knowledge, Observation, Tally, Task
 from routesim.errors import InputError
 from routesim.learners.base import Epoch
@@ -200,7 +200,7 @@ class Oracle(_FixedPolicy):
         """Return the policy in force at round `now`, with a tally that is never full."""
         return super().epoch(now) if self._plans is None else Epoch(self._part_at(now), self._nothing)
 
-    def _part_at(self, now: int) -> ValuePolicy:
+    def _part_at(self, now: int) -> ContextualPolicy:
         while now >= self._part.last:
             self._part = next(self._policies)
         return self._part

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from routesim.contexts import Contexts
-from routesim.contextual import Fit, ValuePolicy
+from routesim.contextual import Fit, ContextualPolicy
 from routesim.environment import Feedback, Knowledge, Observation, Task
 from routesim.errors import InputError
 from routesim.learners.base import Epoch
@@ -31,8 +31,8 @@ class CARCB:
     theta is drawn from the unit ball. With known contexts the plan is the dynamic programme over the rounds of the
     episode; with stochastic ones it is the best stationary policy for a fixed sample of `sample` contexts.
 
-    `skip_first` gives the first `window` rewards of an episode no weight, as in the text of the algorithm. `ridge` is
-    added to the squares in the fit. At 0 the fit is ordinary least squares, of the smallest length while there are too
+    `skip_first` gives the first `window` rewards of an episode no weight in the dynamic programme, as in the text of
+    the algorithm; a stationary policy has no first rounds. `ridge` is added to the squares in the fit. At 0 the fit is ordinary least squares, of the smallest length while there are too
     few observations to determine theta; if theta stays undetermined, an error says so.
     """
 
@@ -82,7 +82,7 @@ class CARCB:
         """Return the plan in force at round `now` and the fit that feedback goes into."""
         return Epoch(self._policy_at(now), self.fit)
 
-    def _policy_at(self, now: int) -> ValuePolicy:
+    def _policy_at(self, now: int) -> ContextualPolicy:
         if now >= self._end:
             if self.epochs > 0:
                 self.theta = self.fitted(now)
@@ -134,12 +134,12 @@ class Plans:
             self._sample = flat.reshape(-1, *drawn.shape[1:])
             self._weights = counts / len(drawn)
 
-    def policies(self, theta: Floats, first: int, last: int, weighs_from: int = 0) -> Iterator[ValuePolicy]:
+    def policies(self, theta: Floats, first: int, last: int, weighs_from: int = 0) -> Iterator[ContextualPolicy]:
         """Yield the best policies under `theta` from round `first` up to `last`, one after the other."""
         if not self.contexts.known:
             found = self.planner.stationary(self._sample @ theta, self._weights, start=self._values, tolerance=1e-4)
             self._values = found.values
-            yield ValuePolicy(theta, found.values[np.newaxis], first, last, weighs_from)
+            yield ContextualPolicy(theta, found.values, np.zeros((0, 1), dtype=np.uint8), first, last)
             return
 
         def bases(start: int, end: int) -> Floats:
@@ -147,4 +147,4 @@ class Plans:
             return (self.contexts.read(start, end) @ theta) * weights[:, np.newaxis]
 
         for block in self.planner.blocks(bases, first, last, reads=self.contexts.block):
-            yield ValuePolicy(theta, block.values, block.first, block.last, weighs_from)
+            yield ContextualPolicy(theta, np.empty(0), block.table, block.first, block.last)

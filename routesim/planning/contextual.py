@@ -21,19 +21,19 @@ Floats: TypeAlias = NDArray[np.float64]
 Bases: TypeAlias = Callable[[int, int], Floats]
 """The base reward of each edge in rounds `first` up to `last`, shape (rounds, edges)."""
 
-STORED_NUMBERS = 1 << 22
-"""How many values of histories one level of blocks or checkpoints may hold, eight bytes each."""
+STORED_BYTES = 1 << 25
+"""How much memory one block of actions, or one level of checkpoints, may take."""
 
 # A step that stays put with this chance, so that value iteration settles although the best cycle is periodic.
 _LAZINESS = 0.25
 
 
-class ValueBlock(NamedTuple):
-    """For each of the rounds `first` .. `last` - 1, the values of the histories after it."""
+class TableBlock(NamedTuple):
+    """For each of the rounds `first` .. `last` - 1, the best action after each history."""
 
     first: int
     last: int
-    values: Floats
+    table: NDArray[np.integer]
 
 
 class Stationary(NamedTuple):
@@ -64,19 +64,21 @@ class Certificate(NamedTuple):
 class ContextualPlanner:
     """Plans on one action set and window with `multipliers` by (edge, count), for any base rewards.
 
-    `stored` bounds the values held at one time: a longer stretch of rounds is cut into blocks that are computed anew
+    `stored` bounds the bytes of actions or values held at one time: a longer stretch of rounds is cut into blocks that are computed anew
     from checkpoints, level by level, so that memory grows with the logarithm of the rounds only.
     """
 
     actions: ActionSet
     window: int
     multipliers: Floats
-    stored: int = STORED_NUMBERS
+    stored: int = STORED_BYTES
     _order: NDArray[np.intp] = field(init=False, repr=False)
     _starts: NDArray[np.intp] = field(init=False, repr=False)
     _indptr: NDArray[np.int64] = field(init=False, repr=False)
     _indices: NDArray[np.int32] = field(init=False, repr=False)
     _tables: tuple[Floats, ...] = field(init=False, repr=False)
+    _curves: Floats = field(init=False, repr=False)
+    _recent: NDArray[np.uint8] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         n_actions = self.actions.n_listed
@@ -101,6 +103,10 @@ class ContextualPlanner:
         put(self, "_starts", np.searchsorted(group_of_edge[order], np.arange(n_groups)))
         put(self, "_indptr", np.concatenate(([0], np.cumsum(by_group.sum(axis=1)))))
         put(self, "_indices", np.nonzero(by_group)[1].astype(np.int32))
+        put(self, "_curves", self.multipliers[chosen])
+        # Where no two actions share an edge, a history's oldest action concerns no action but itself.
+        disjoint = self.window > 0 and bool((by_group.sum(axis=0) == 1).all())
+        put(self, "_recent", _action_counts(n_actions, self.window - 1 if disjoint else -1))
         lengths = range(self.window + 1)
         put(self, "_tables", tuple(_history_table(by_group, self.multipliers[chosen], length) for length in lengths))
 
@@ -109,10 +115,10 @@ class ContextualPlanner:
         """The number of full histories."""
         return self.actions.n_listed**self.window
 
-    def blocks(self, bases: Bases, first: int, last: int, *, reads: int = 1 << 12) -> Iterator[ValueBlock]:
-        """Yield the values of rounds `first` up to `last`, in order; what comes after `last` is worth nothing.
+    def blocks(self, bases: Bases, first: int, last: int, *, reads: int = 1 << 12) -> Iterator[TableBlock]:
+        """Yield the best actions of rounds `first` up to `last`, in order; what comes after `last` is worth nothing.
 
-        `bases` is asked for at most `reads` rounds at a time, and for each round twice or a few times.
+        `bases` is asked for at most `reads` rounds at a time, and for each round once or a few times.
         """
         yield from self._blocks(bases, first, last, np.zeros(self.n_histories), reads)
 
@@ -121,49 +127,50 @@ class ContextualPlanner:
 
         `bonus` adds a reward to each action in each round, shape (rounds, actions), whatever the history.
         """
-        values = np.zeros(self.n_histories)
-        for start, end in reversed(_cut(first, last, reads)):
-            extra = None if bonus is None else bonus(start, end)
-            values = self._sweep(bases(start, end), start, values, 2, extra)[0]
-        return float(values[0])
+        return float(self._before(bases, first, last, np.zeros(self.n_histories), reads, bonus=bonus)[0])
 
-    def _blocks(self, bases: Bases, first: int, last: int, after: Floats, reads: int) -> Iterator[ValueBlock]:
-        held = max(1, self.stored // self.n_histories)
-        size = min(held, reads)
-        if last - first <= size:
-            values = np.zeros((last - first, self.n_histories))
-            if last - first > 1:
-                values[:-1] = self._sweep(bases(first + 1, last), first + 1, after, last - first - 1)
-            values[-1] = after
-            yield ValueBlock(first, last, values)
+    def _blocks(self, bases: Bases, first: int, last: int, after: Floats, reads: int) -> Iterator[TableBlock]:
+        kind = np.dtype(np.uint8 if self.actions.n_listed <= 256 else np.int32)
+        held = max(1, self.stored // (self.n_histories * kind.itemsize))
+        if last - first <= held:
+            table = np.empty((last - first, self.n_histories), dtype=kind)
+            self._before(bases, first, last, after, reads, table=table)
+            yield TableBlock(first, last, table)
             return
-        # At most as many checkpoints as values of a block; each stretch between two of them is cut again if need be.
-        pieces = -(-(last - first) // size)
-        stretches = _cut(first, last, size * -(-pieces // max(2, held)))
+        # As many checkpoints as fit; each stretch between two of them is cut again if need be.
+        marks = max(2, self.stored // (8 * self.n_histories))
+        stretches = _cut(first, last, held * -(-(last - first) // (held * marks)))
         ends = [after]
         for start, end in reversed(stretches[1:]):
-            values = ends[-1]
-            for chunk, stop in reversed(_cut(start, end, reads)):
-                values = self._sweep(bases(chunk, stop), chunk, values, 2)[0].copy()
-            ends.append(values)
+            ends.append(self._before(bases, start, end, ends[-1], reads))
         for start, end in stretches:
             yield from self._blocks(bases, start, end, ends.pop(), reads)
 
-    def _sweep(self, bases: Floats, first: int, after: Floats, rows: int, bonus: Floats | None = None) -> Floats:
-        """Return the values before each round of `bases`, the first of which is `first`; a few rows are reused."""
-        grouped = self._grouped(bases)
-        values = np.zeros((max(rows, 1), self.n_histories))
-        bonus = np.zeros((1, self.actions.n_listed)) if bonus is None else bonus
-        early = min(max(0, self.window - first), len(bases))
-        steady = slice(early, None) if len(bonus) > 1 or early == 0 else slice(None)
-        _backward(grouped[early:], bonus[steady], early, self._tables[-1], self._indptr, self._indices, after, values)
-        for place in range(early - 1, -1, -1):
-            following = values[(place + 1) % rows] if place + 1 < len(bases) else after
-            one = grouped[place : place + 1]
-            extra = bonus[place : place + 1] if len(bonus) > 1 else bonus
-            line = values[place % rows : place % rows + 1]
-            _backward(one, extra, 0, self._tables[first + place], self._indptr, self._indices, following.copy(), line)
-        return values
+    def _before(
+        self,
+        bases: Bases,
+        first: int,
+        last: int,
+        after: Floats,
+        reads: int,
+        bonus: Bases | None = None,
+        table: NDArray[np.integer] | None = None,
+    ) -> Floats:
+        """Return the values before round `first` from those before round `last`; fill `table` with the best actions."""
+        nothing = np.zeros((1, self.actions.n_listed))
+        unkept = np.empty((0, 0), dtype=np.uint8)
+        for start, end in reversed(_cut(first, last, reads)):
+            grouped = self._grouped(bases(start, end))
+            extra = nothing if bonus is None else np.ascontiguousarray(bonus(start, end))
+            # Early rounds have shorter histories, a number of their own each.
+            steady = min(max(self.window, start), end)
+            for one, stop in ((steady, end), *((early, early + 1) for early in range(steady - 1, start - 1, -1))):
+                if one < stop:
+                    rows = slice(one - start, stop - start)
+                    kept = unkept if table is None else table[one - first : stop - first]
+                    here = extra[rows] if bonus is not None else extra
+                    after = _backward(grouped[rows], here, *self._graph(min(one, self.window)), after, kept)
+        return after
 
     def stationary(
         self,
@@ -182,8 +189,8 @@ class ContextualPlanner:
             weights = np.full(len(bases), 1 / len(bases))
         values = np.zeros(self.n_histories) if start is None else start.copy()
         width = tolerance * float(np.abs(bases).max(initial=0.0))
-        tables = self._tables[-1], self._indptr, self._indices
-        return Stationary(values, *_iterate(self._grouped(bases), weights, *tables, values, width, max_sweeps))
+        graph = self._graph(self.window)
+        return Stationary(values, *_iterate(self._grouped(bases), weights, *graph, values, width, max_sweeps))
 
     def certify(self, values: Floats, bases: Floats, level: float = 0.99) -> Certificate:
         """Return what `values` prove about the average reward, from fresh contexts with these `bases`."""
@@ -192,13 +199,23 @@ class ContextualPlanner:
         from scipy.special import ndtri
 
         mean, spread = np.zeros(self.n_histories), np.zeros(self.n_histories)
-        _gains(self._grouped(bases), self._tables[-1], self._indptr, self._indices, values, mean, spread)
+        _gains(self._grouped(bases), *self._graph(self.window), values, mean, spread)
         half = -ndtri((1 - level) / (2 * self.n_histories)) * spread / np.sqrt(len(bases))
         return Certificate(float((mean - half).min()), float((mean + half).max()), level)
 
+    def _graph(self, length: int) -> "_Graph":
+        """Return the histories of `length` actions as kernels read them."""
+        recent = self._recent if length == self.window else self._recent[:0]
+        return self._tables[length], self._curves, recent, self._indptr, self._indices
+
     def _grouped(self, bases: Floats) -> Floats:
         """Add up the bases of each group of edges."""
+        if len(self._starts) == bases.shape[1]:
+            return bases[:, self._order]
         return np.ascontiguousarray(np.add.reduceat(bases[:, self._order], self._starts, axis=1))
+
+
+_Graph: TypeAlias = tuple[Floats, Floats, NDArray[np.uint8], NDArray[np.int64], NDArray[np.int32]]
 
 
 def _cut(first: int, last: int, size: int) -> list[tuple[int, int]]:
@@ -218,63 +235,144 @@ def _history_table(used: NDArray[np.bool_], multipliers: Floats, length: int) ->
     return table
 
 
+def _action_counts(n_actions: int, length: int) -> NDArray[np.uint8]:
+    """Return how often each action occurs in each history of `length` actions; nothing for a negative length."""
+    if length < 0:
+        return np.zeros((0, n_actions), dtype=np.uint8)
+    states = np.arange(n_actions**length)
+    counts = np.zeros((len(states), n_actions), dtype=np.uint8)
+    for place in range(length):
+        counts[states, states // n_actions**place % n_actions] += 1
+    return counts
+
+
 @kernel
 def _backup(
     bases: Floats,
     bonus: Floats,
     table: Floats,
+    curves: Floats,
+    recent: NDArray[np.uint8],
     indptr: NDArray[np.int64],
     indices: NDArray[np.int32],
     after: Floats,
     ahead: Floats,
-    worth: Floats,
     values: Floats,
+    kept: NDArray[np.integer],
 ) -> None:
-    """Fill `values` with the largest reward now plus value afterwards, for each history of `table`."""
+    """Fill `values` with the largest reward now plus value afterwards, for each history of `table`.
+
+    The best action of each goes into `kept`, unless that is empty.
+    """
     n_actions, n_states = len(indptr) - 1, table.shape[1]
+    if len(recent) > 0:
+        _backup_disjoint(bases, bonus, curves, recent, indptr, indices, after, ahead, values, kept)
+        return
     # Histories that differ in their oldest action only lead to the same ones; a short history has no oldest to lose.
     rests = max(1, n_states // n_actions) if n_states == len(after) else n_states
     for action in range(n_actions):
-        for rest in range(rests):
-            ahead[rest] = (
-                after[rest * n_actions + action] + bonus[action] if len(after) > 1 else after[0] + bonus[action]
-            )
-        group = indices[indptr[action]]
-        base = bases[group]
-        for state in range(n_states):
-            worth[state] = base * table[group, state]
-        for place in range(indptr[action] + 1, indptr[action + 1]):
-            group = indices[place]
-            base = bases[group]
-            for state in range(n_states):
-                worth[state] += base * table[group, state]
-        for start in range(0, n_states, rests):
+        extra = bonus[action]
+        if len(after) == 1:
+            ahead[:n_states] = after[0] + extra
+        else:
             for rest in range(rests):
-                total = worth[start + rest] + ahead[rest]
-                if action == 0 or total > values[start + rest]:
-                    values[start + rest] = total
+                ahead[rest] = after[rest * n_actions + action] + extra
+            for start in range(rests, n_states, rests):
+                for rest in range(rests):
+                    ahead[start + rest] = ahead[rest]
+        # One edge group after the other over all histories, without branches: the compiler makes vectors of it.
+        for place in range(indptr[action], indptr[action + 1]):
+            multipliers = table[indices[place]]
+            base = bases[indices[place]]
+            for state in range(n_states):
+                ahead[state] += base * multipliers[state]
+        if action == 0:
+            values[:n_states] = ahead[:n_states]
+            kept[:n_states] = 0
+        elif len(kept) > 0:
+            for state in range(n_states):
+                if ahead[state] > values[state]:
+                    values[state] = ahead[state]
+                    kept[state] = action
+        else:
+            for state in range(n_states):
+                values[state] = ahead[state] if ahead[state] > values[state] else values[state]
+
+
+@kernel
+def _backup_disjoint(
+    bases: Floats,
+    bonus: Floats,
+    curves: Floats,
+    recent: NDArray[np.uint8],
+    indptr: NDArray[np.int64],
+    indices: NDArray[np.int32],
+    after: Floats,
+    worth: Floats,
+    values: Floats,
+    kept: NDArray[np.integer],
+) -> None:
+    """Do what `_backup` does where no two actions share an edge, with the work of one history for K of them.
+
+    Of the K histories that differ in their oldest action only, each sees all rewards alike but that of this action.
+    """
+    rests, n_actions = recent.shape
+    counts = curves.shape[1]
+    for action in range(n_actions):
+        for count in range(counts):
+            total = bonus[action]
+            for place in range(indptr[action], indptr[action + 1]):
+                total += bases[indices[place]] * curves[indices[place], count]
+            worth[action * counts + count] = total
+    for rest in range(rests):
+        best, second, choice, next_choice = -np.inf, -np.inf, 0, 0
+        for action in range(n_actions):
+            total = worth[action * counts + recent[rest, action]] + after[rest * n_actions + action]
+            # Without branches, which random contexts would make a processor guess wrong.
+            first, other = total > best, total > second
+            second = best if first else (total if other else second)
+            next_choice = choice if first else (action if other else next_choice)
+            best = total if first else best
+            choice = action if first else choice
+        for oldest in range(n_actions):
+            own = worth[oldest * counts + recent[rest, oldest] + 1] + after[rest * n_actions + oldest]
+            others = second if oldest == choice else best
+            state = oldest * rests + rest
+            values[state] = own if own > others else others
+            if len(kept) > 0:
+                rival = next_choice if oldest == choice else choice
+                kept[state] = oldest if own > others else rival
 
 
 @kernel
 def _backward(
     bases: Floats,
     bonus: Floats,
-    offset: int,
     table: Floats,
+    curves: Floats,
+    recent: NDArray[np.uint8],
     indptr: NDArray[np.int64],
     indices: NDArray[np.int32],
     after: Floats,
-    values: Floats,
-) -> None:
-    """Fill the rows of `values` from the last round of `bases` to the first; fewer rows than rounds are reused."""
-    rows = len(values)
-    ahead, worth = np.empty(table.shape[1]), np.empty(table.shape[1])
+    kept: NDArray[np.integer],
+) -> Floats:
+    """Return the values before the first round of `bases` from those after the last; the best actions go into `kept`."""
+    ahead = np.empty(_scratch(table, curves))
+    lines = np.zeros((2, len(after)))
+    nothing = kept[:1].reshape(-1)[:0]
     following = after
     for place in range(len(bases) - 1, -1, -1):
-        line = values[(offset + place) % rows]
-        extra = bonus[place if len(bonus) > 1 else 0]
-        _backup(bases[place], extra, table, indptr, indices, following, ahead, worth, line)
+        line, extra = lines[place % 2], bonus[place if len(bonus) > 1 else 0]
+        best = kept[place] if len(kept) > 0 else nothing
+        _backup(bases[place], extra, table, curves, recent, indptr, indices, following, ahead, line, best)
         following = line
+    return following
+
+
+@kernel
+def _scratch(table: Floats, curves: Floats) -> int:
+    """Return the room `_backup` needs beside its result."""
+    return max(table.shape[1], curves.size)
 
 
 @kernel
@@ -282,6 +380,8 @@ def _iterate(
     bases: Floats,
     weights: Floats,
     table: Floats,
+    curves: Floats,
+    recent: NDArray[np.uint8],
     indptr: NDArray[np.int64],
     indices: NDArray[np.int32],
     values: Floats,
@@ -290,14 +390,15 @@ def _iterate(
 ) -> tuple[float, float, int]:
     """Improve `values` in place until the best average is known to within `width`; return its bounds and sweeps."""
     n_states, n_actions = table.shape[1], len(indptr) - 1
-    ahead, worth, line, mean = np.empty(n_states), np.empty(n_states), np.empty(n_states), np.empty(n_states)
+    ahead, line, mean = np.empty(_scratch(table, curves)), np.empty(n_states), np.empty(n_states)
+    nothing_kept = np.zeros(0, dtype=np.uint8)
     nothing = np.zeros(n_actions)
     sweep = 0
     while True:
         sweep += 1
         mean[:] = -values
         for sample in range(len(bases)):
-            _backup(bases[sample], nothing, table, indptr, indices, values, ahead, worth, line)
+            _backup(bases[sample], nothing, table, curves, recent, indptr, indices, values, ahead, line, nothing_kept)
             for state in range(n_states):
                 mean[state] += weights[sample] * line[state]
         low, high = mean.min(), mean.max()
@@ -311,6 +412,8 @@ def _iterate(
 def _gains(
     bases: Floats,
     table: Floats,
+    curves: Floats,
+    recent: NDArray[np.uint8],
     indptr: NDArray[np.int64],
     indices: NDArray[np.int32],
     values: Floats,
@@ -319,10 +422,11 @@ def _gains(
 ) -> None:
     """Fill in the mean and the standard deviation, over contexts, of one backup minus the value, for each history."""
     n_states, n_actions = table.shape[1], len(indptr) - 1
-    ahead, worth, line = np.empty(n_states), np.empty(n_states), np.empty(n_states)
+    ahead, line = np.empty(_scratch(table, curves)), np.empty(n_states)
+    nothing_kept = np.zeros(0, dtype=np.uint8)
     nothing = np.zeros(n_actions)
     for sample in range(len(bases)):
-        _backup(bases[sample], nothing, table, indptr, indices, values, ahead, worth, line)
+        _backup(bases[sample], nothing, table, curves, recent, indptr, indices, values, ahead, line, nothing_kept)
         for state in range(n_states):
             gain = line[state] - values[state]
             step = gain - mean[state]
