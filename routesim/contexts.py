@@ -108,13 +108,13 @@ class Contexts:
         squares = np.einsum("ijk,ijk->ij", features, features)
         if not np.isfinite(squares).all():
             place, edge = np.argwhere(~np.isfinite(squares))[0]
-            raise InputError(
-                f"contexts must be finite, got {features[place, edge]} at round {first + place}, edge {edge}"
-            )
+            where = f"round {first + place}, edge {edge}"
+            raise InputError(f"contexts must be finite, got {features[place, edge]} at {where}")
         if self.lengths == "keep" or squares.max(initial=0.0) <= _SLACK:
             return features
         if self.lengths == "rescale":
-            return features / np.sqrt(np.maximum(1.0, squares))[:, :, np.newaxis]
+            shortened: Floats = features / np.sqrt(np.maximum(1.0, squares))[:, :, np.newaxis]
+            return shortened
         place, edge = np.argwhere(squares > _SLACK)[0]
         raise InputError(
             f"features must not be longer than 1, got length {np.sqrt(squares[place, edge]):.6g} at round "
@@ -170,4 +170,5 @@ class GaussianContexts:
     def __call__(self, rng: np.random.Generator, n: int) -> Floats:
         """Return the features of `n` rounds."""
         drawn = rng.standard_normal((n, *self.means.shape))
-        return self.means + np.einsum("eij,nej->nei", self._roots, drawn)
+        features: Floats = self.means + np.einsum("eij,nej->nei", self._roots, drawn)
+        return features

@@ -5,6 +5,7 @@ Everything else is as in `environment`: a window of past actions, a congestion m
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from operator import index
 from typing import Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
@@ -47,7 +48,7 @@ class ContextualPolicy(NamedTuple):
         """Return the action of the coming round."""
         actions, state = task.actions, 0
         for action in observation.history:
-            state = state * actions.n_listed + action
+            state = state * actions.n_listed + index(action)  # type: ignore[arg-type]  # actions here are listed
         if len(self.table):
             return int(self.table[observation.round - self.first, state])
         if observation.features is None or task.multipliers is None:

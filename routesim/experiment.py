@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from routesim.contextual import ContextualEnvironment, Fit, ContextualPolicy
+from routesim.contextual import ContextualEnvironment, ContextualPolicy, Fit
 from routesim.environment import RoundEnvironment, Tally, Trace
 from routesim.errors import InputError
 from routesim.learners.base import Epoch, EpochLearner, Learner
@@ -40,9 +40,10 @@ def run(
 ) -> Run:
     """Let `learner` play `rounds` rounds and return what happened; neither argument changes.
 
-    Every random choice follows from `seed` and the number of the `replication`. `comparator` saves planning
-    with the true rewards again if that plan, or what `compare` returned, is at hand. `compiled=False` plays epochs step by step too: the same
-    numbers, slower. `progress` is called now and then with the number of rounds played since the last call.
+    Every random choice follows from `seed` and the number of the `replication`. `comparator` saves planning with the
+    true rewards again if that plan, or what `compare` returned, is at hand. `compiled=False` plays epochs step by step
+    too: the same numbers, slower. `progress` is called now and then with the number of rounds played since the last
+    call.
     """
     rounds = _at_least_one("rounds", rounds)
     world, player = copy.copy(environment), copy.deepcopy(learner)

@@ -96,7 +96,8 @@ class RoadFeatures:
         for place, name in enumerate(self._with):
             if name is not None:
                 joined[:, place] = rows[:, self.trip_columns.index(name)]
-        return joined[:, np.newaxis, :] * self._by_edge
+        features: Floats = joined[:, np.newaxis, :] * self._by_edge
+        return features
 
     def theta(self, costs: Mapping[str, float]) -> Floats:
         """Return the theta under which one unit of each term costs this much; a cost is a negative reward.
@@ -109,7 +110,8 @@ class RoadFeatures:
         """
         if set(costs) != set(self.terms):
             raise InputError(f"theta needs a cost for each of {', '.join(self.terms)}; got {', '.join(costs)}")
-        return -np.array([costs[term] for term in self.terms]) * self.units
+        theta: Floats = -np.array([costs[term] for term in self.terms], dtype=np.float64) * self.units
+        return theta
 
 
 @dataclass(frozen=True)

@@ -190,7 +190,7 @@ def play_contextual(
         now = clock[0]
         row = now - first
         if len(table) > 0:
-            action = np.int64(table[now - table_first, state])
+            action = int(table[now - table_first, state])
         else:
             action = choose(theta, features[row], multipliers, counts, indptr, indices, values, state, estimates)
         trace_actions[played] = action

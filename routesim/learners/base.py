@@ -5,7 +5,7 @@ from typing import ClassVar, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from routesim.contextual import Fit, ContextualPolicy
+from routesim.contextual import ContextualPolicy, Fit
 from routesim.environment import Feedback, Knowledge, Observation, Tally, Task
 
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from routesim.contextual import Fit, ContextualPolicy
+from routesim.contextual import ContextualPolicy, Fit
 from routesim.environment import Feedback, Knowledge, Observation, Tally, Task
 from routesim.errors import InputError
 from routesim.learners.base import Epoch
@@ -115,7 +115,7 @@ class GreedyCongestion:
     def choose(self, observation: Observation) -> int:
         """Return the action that pays most now."""
         now = self._rewards[self._edges, observation.counts]
-        if observation.features is not None:
+        if observation.features is not None and self._theta is not None:
             now = (observation.features @ self._theta) * now
         return int(np.argmax(_action_sums(self._task, now)))
 
@@ -178,9 +178,7 @@ class Oracle(_FixedPolicy):
             return
         self._plans = Plans(task, rng, self.sample)
         if task.rounds is None and self._plans.contexts.known:
-            raise InputError(
-                "the oracle plans all rounds at once; tell its task how many, environment.task(..., rounds)"
-            )
+            raise InputError("the oracle plans all rounds at once; give their number to environment.task(...)")
         last = np.iinfo(np.int64).max if task.rounds is None else task.rounds
         self._policies = self._plans.policies(task.theta.copy(), 0, last)
         self._part = next(self._policies)

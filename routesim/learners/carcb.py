@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from routesim.contexts import Contexts
-from routesim.contextual import Fit, ContextualPolicy
+from routesim.contextual import ContextualPolicy, Fit
 from routesim.environment import Feedback, Knowledge, Observation, Task
 from routesim.errors import InputError
 from routesim.learners.base import Epoch
@@ -32,8 +32,9 @@ class CARCB:
     episode; with stochastic ones it is the best stationary policy for a fixed sample of `sample` contexts.
 
     `skip_first` gives the first `window` rewards of an episode no weight in the dynamic programme, as in the text of
-    the algorithm; a stationary policy has no first rounds. `ridge` is added to the squares in the fit. At 0 the fit is ordinary least squares, of the smallest length while there are too
-    few observations to determine theta; if theta stays undetermined, an error says so.
+    the algorithm; a stationary policy has no first rounds. `ridge` is added to the squares in the fit. At 0 the fit is
+    ordinary least squares, of the smallest length while there are too few observations to determine theta; if theta
+    stays undetermined, an error says so.
     """
 
     planner: ContextualMethod = "auto"
@@ -65,10 +66,8 @@ class CARCB:
         radius = rng.random() ** (1 / len(direction))
         self.theta = radius * direction / np.linalg.norm(direction)
         self.fit = Fit.empty(self._plans.multipliers, len(direction))
-        self._observations = 0
         self.epochs = 0
         self._first = self._end = 0
-        self._seen = np.diff(task.actions.indptr)
 
     def choose(self, observation: Observation) -> int:
         """Return the action of the episode's plan."""
@@ -117,7 +116,7 @@ class CARCB:
 
 
 class Plans:
-    """Plans for a task with contexts, for any theta: what CARCB does with an estimate, and the oracle with the truth."""
+    """Plans for a task with contexts and any theta: CARCB plans with an estimate, the oracle with the truth."""
 
     def __init__(self, task: Task, rng: np.random.Generator, sample: int) -> None:
         if task.contexts is None or task.multipliers is None:

@@ -60,7 +60,7 @@ class _Linear(ABC):
             self._inverse -= np.outer(shift, shift) / (1 + regressors[0] @ shift)
         else:
             self._gram += regressors.T @ regressors
-            self._inverse = np.linalg.inv(self._gram)
+            self._inverse = np.asarray(np.linalg.inv(self._gram), dtype=np.float64)
         self.theta = self._inverse @ self._moment
 
     @abstractmethod
@@ -83,7 +83,8 @@ class LinUCB(_Linear):
 
     def _scores(self, regressors: Floats) -> Floats:
         squares = np.einsum("ij,ij->i", regressors @ self._inverse, regressors)
-        return regressors @ self.theta + self.alpha * self._noise_std * np.sqrt(np.maximum(0.0, squares))
+        width: Floats = np.sqrt(np.maximum(0.0, squares))
+        return regressors @ self.theta + self.alpha * self._noise_std * width
 
 
 @dataclass

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from routesim.actions import ActionSet
-from routesim.compiled import kernel
 from routesim.errors import InputError, TooManyStatesError
+from routesim.planning.backups import Graph, backward, gains, iterate
 from routesim.planning.exact import MAX_ARCS, check_size
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -23,9 +23,6 @@ Bases: TypeAlias = Callable[[int, int], Floats]
 
 STORED_BYTES = 1 << 25
 """How much memory one block of actions, or one level of checkpoints, may take."""
-
-# A step that stays put with this chance, so that value iteration settles although the best cycle is periodic.
-_LAZINESS = 0.25
 
 
 class TableBlock(NamedTuple):
@@ -64,8 +61,8 @@ class Certificate(NamedTuple):
 class ContextualPlanner:
     """Plans on one action set and window with `multipliers` by (edge, count), for any base rewards.
 
-    `stored` bounds the bytes of actions or values held at one time: a longer stretch of rounds is cut into blocks that are computed anew
-    from checkpoints, level by level, so that memory grows with the logarithm of the rounds only.
+    `stored` bounds the bytes of actions or values held at one time: a longer stretch of rounds is cut into blocks that
+    are computed anew from checkpoints, level by level, so that memory grows with the logarithm of the rounds only.
     """
 
     actions: ActionSet
@@ -92,8 +89,8 @@ class ContextualPlanner:
         n_groups = len(chosen)
         if n_groups * n_actions**self.window > MAX_ARCS:
             raise TooManyStatesError(
-                f"{n_actions} actions and window {self.window} make {n_actions**self.window:,} joint histories, and with "
-                f"{n_groups} groups of edges more multipliers than the contextual planner can hold ({MAX_ARCS:,}); "
+                f"{n_actions} actions and window {self.window} make {n_actions**self.window:,} joint histories, and "
+                f"with {n_groups} groups of edges more multipliers than the contextual planner holds ({MAX_ARCS:,}); "
                 f"use fewer actions or a shorter window"
             )
         by_group = used[:, chosen]
@@ -113,7 +110,7 @@ class ContextualPlanner:
     @property
     def n_histories(self) -> int:
         """The number of full histories."""
-        return self.actions.n_listed**self.window
+        return int(self.actions.n_listed**self.window)
 
     def blocks(self, bases: Bases, first: int, last: int, *, reads: int = 1 << 12) -> Iterator[TableBlock]:
         """Yield the best actions of rounds `first` up to `last`, in order; what comes after `last` is worth nothing.
@@ -169,7 +166,7 @@ class ContextualPlanner:
                     rows = slice(one - start, stop - start)
                     kept = unkept if table is None else table[one - first : stop - first]
                     here = extra[rows] if bonus is not None else extra
-                    after = _backward(grouped[rows], here, *self._graph(min(one, self.window)), after, kept)
+                    after = backward(grouped[rows], here, *self._graph(min(one, self.window)), after, kept)
         return after
 
     def stationary(
@@ -190,7 +187,7 @@ class ContextualPlanner:
         values = np.zeros(self.n_histories) if start is None else start.copy()
         width = tolerance * float(np.abs(bases).max(initial=0.0))
         graph = self._graph(self.window)
-        return Stationary(values, *_iterate(self._grouped(bases), weights, *graph, values, width, max_sweeps))
+        return Stationary(values, *iterate(self._grouped(bases), weights, *graph, values, width, max_sweeps))
 
     def certify(self, values: Floats, bases: Floats, level: float = 0.99) -> Certificate:
         """Return what `values` prove about the average reward, from fresh contexts with these `bases`."""
@@ -199,11 +196,11 @@ class ContextualPlanner:
         from scipy.special import ndtri
 
         mean, spread = np.zeros(self.n_histories), np.zeros(self.n_histories)
-        _gains(self._grouped(bases), *self._graph(self.window), values, mean, spread)
+        gains(self._grouped(bases), *self._graph(self.window), values, mean, spread)
         half = -ndtri((1 - level) / (2 * self.n_histories)) * spread / np.sqrt(len(bases))
         return Certificate(float((mean - half).min()), float((mean + half).max()), level)
 
-    def _graph(self, length: int) -> "_Graph":
+    def _graph(self, length: int) -> Graph:
         """Return the histories of `length` actions as kernels read them."""
         recent = self._recent if length == self.window else self._recent[:0]
         return self._tables[length], self._curves, recent, self._indptr, self._indices
@@ -213,9 +210,6 @@ class ContextualPlanner:
         if len(self._starts) == bases.shape[1]:
             return bases[:, self._order]
         return np.ascontiguousarray(np.add.reduceat(bases[:, self._order], self._starts, axis=1))
-
-
-_Graph: TypeAlias = tuple[Floats, Floats, NDArray[np.uint8], NDArray[np.int64], NDArray[np.int32]]
 
 
 def _cut(first: int, last: int, size: int) -> list[tuple[int, int]]:
@@ -244,193 +238,3 @@ def _action_counts(n_actions: int, length: int) -> NDArray[np.uint8]:
     for place in range(length):
         counts[states, states // n_actions**place % n_actions] += 1
     return counts
-
-
-@kernel
-def _backup(
-    bases: Floats,
-    bonus: Floats,
-    table: Floats,
-    curves: Floats,
-    recent: NDArray[np.uint8],
-    indptr: NDArray[np.int64],
-    indices: NDArray[np.int32],
-    after: Floats,
-    ahead: Floats,
-    values: Floats,
-    kept: NDArray[np.integer],
-) -> None:
-    """Fill `values` with the largest reward now plus value afterwards, for each history of `table`.
-
-    The best action of each goes into `kept`, unless that is empty.
-    """
-    n_actions, n_states = len(indptr) - 1, table.shape[1]
-    if len(recent) > 0:
-        _backup_disjoint(bases, bonus, curves, recent, indptr, indices, after, ahead, values, kept)
-        return
-    # Histories that differ in their oldest action only lead to the same ones; a short history has no oldest to lose.
-    rests = max(1, n_states // n_actions) if n_states == len(after) else n_states
-    for action in range(n_actions):
-        extra = bonus[action]
-        if len(after) == 1:
-            ahead[:n_states] = after[0] + extra
-        else:
-            for rest in range(rests):
-                ahead[rest] = after[rest * n_actions + action] + extra
-            for start in range(rests, n_states, rests):
-                for rest in range(rests):
-                    ahead[start + rest] = ahead[rest]
-        # One edge group after the other over all histories, without branches: the compiler makes vectors of it.
-        for place in range(indptr[action], indptr[action + 1]):
-            multipliers = table[indices[place]]
-            base = bases[indices[place]]
-            for state in range(n_states):
-                ahead[state] += base * multipliers[state]
-        if action == 0:
-            values[:n_states] = ahead[:n_states]
-            kept[:n_states] = 0
-        elif len(kept) > 0:
-            for state in range(n_states):
-                if ahead[state] > values[state]:
-                    values[state] = ahead[state]
-                    kept[state] = action
-        else:
-            for state in range(n_states):
-                values[state] = ahead[state] if ahead[state] > values[state] else values[state]
-
-
-@kernel
-def _backup_disjoint(
-    bases: Floats,
-    bonus: Floats,
-    curves: Floats,
-    recent: NDArray[np.uint8],
-    indptr: NDArray[np.int64],
-    indices: NDArray[np.int32],
-    after: Floats,
-    worth: Floats,
-    values: Floats,
-    kept: NDArray[np.integer],
-) -> None:
-    """Do what `_backup` does where no two actions share an edge, with the work of one history for K of them.
-
-    Of the K histories that differ in their oldest action only, each sees all rewards alike but that of this action.
-    """
-    rests, n_actions = recent.shape
-    counts = curves.shape[1]
-    for action in range(n_actions):
-        for count in range(counts):
-            total = bonus[action]
-            for place in range(indptr[action], indptr[action + 1]):
-                total += bases[indices[place]] * curves[indices[place], count]
-            worth[action * counts + count] = total
-    for rest in range(rests):
-        best, second, choice, next_choice = -np.inf, -np.inf, 0, 0
-        for action in range(n_actions):
-            total = worth[action * counts + recent[rest, action]] + after[rest * n_actions + action]
-            # Without branches, which random contexts would make a processor guess wrong.
-            first, other = total > best, total > second
-            second = best if first else (total if other else second)
-            next_choice = choice if first else (action if other else next_choice)
-            best = total if first else best
-            choice = action if first else choice
-        for oldest in range(n_actions):
-            own = worth[oldest * counts + recent[rest, oldest] + 1] + after[rest * n_actions + oldest]
-            others = second if oldest == choice else best
-            state = oldest * rests + rest
-            values[state] = own if own > others else others
-            if len(kept) > 0:
-                rival = next_choice if oldest == choice else choice
-                kept[state] = oldest if own > others else rival
-
-
-@kernel
-def _backward(
-    bases: Floats,
-    bonus: Floats,
-    table: Floats,
-    curves: Floats,
-    recent: NDArray[np.uint8],
-    indptr: NDArray[np.int64],
-    indices: NDArray[np.int32],
-    after: Floats,
-    kept: NDArray[np.integer],
-) -> Floats:
-    """Return the values before the first round of `bases` from those after the last; the best actions go into `kept`."""
-    ahead = np.empty(_scratch(table, curves))
-    lines = np.zeros((2, len(after)))
-    nothing = kept[:1].reshape(-1)[:0]
-    following = after
-    for place in range(len(bases) - 1, -1, -1):
-        line, extra = lines[place % 2], bonus[place if len(bonus) > 1 else 0]
-        best = kept[place] if len(kept) > 0 else nothing
-        _backup(bases[place], extra, table, curves, recent, indptr, indices, following, ahead, line, best)
-        following = line
-    return following
-
-
-@kernel
-def _scratch(table: Floats, curves: Floats) -> int:
-    """Return the room `_backup` needs beside its result."""
-    return max(table.shape[1], curves.size)
-
-
-@kernel
-def _iterate(
-    bases: Floats,
-    weights: Floats,
-    table: Floats,
-    curves: Floats,
-    recent: NDArray[np.uint8],
-    indptr: NDArray[np.int64],
-    indices: NDArray[np.int32],
-    values: Floats,
-    width: float,
-    max_sweeps: int,
-) -> tuple[float, float, int]:
-    """Improve `values` in place until the best average is known to within `width`; return its bounds and sweeps."""
-    n_states, n_actions = table.shape[1], len(indptr) - 1
-    ahead, line, mean = np.empty(_scratch(table, curves)), np.empty(n_states), np.empty(n_states)
-    nothing_kept = np.zeros(0, dtype=np.uint8)
-    nothing = np.zeros(n_actions)
-    sweep = 0
-    while True:
-        sweep += 1
-        mean[:] = -values
-        for sample in range(len(bases)):
-            _backup(bases[sample], nothing, table, curves, recent, indptr, indices, values, ahead, line, nothing_kept)
-            for state in range(n_states):
-                mean[state] += weights[sample] * line[state]
-        low, high = mean.min(), mean.max()
-        if high - low <= width or sweep >= max_sweeps:
-            return low, high, sweep
-        for state in range(n_states):
-            values[state] += (1.0 - _LAZINESS) * (mean[state] - low)
-
-
-@kernel
-def _gains(
-    bases: Floats,
-    table: Floats,
-    curves: Floats,
-    recent: NDArray[np.uint8],
-    indptr: NDArray[np.int64],
-    indices: NDArray[np.int32],
-    values: Floats,
-    mean: Floats,
-    spread: Floats,
-) -> None:
-    """Fill in the mean and the standard deviation, over contexts, of one backup minus the value, for each history."""
-    n_states, n_actions = table.shape[1], len(indptr) - 1
-    ahead, line = np.empty(_scratch(table, curves)), np.empty(n_states)
-    nothing_kept = np.zeros(0, dtype=np.uint8)
-    nothing = np.zeros(n_actions)
-    for sample in range(len(bases)):
-        _backup(bases[sample], nothing, table, curves, recent, indptr, indices, values, ahead, line, nothing_kept)
-        for state in range(n_states):
-            gain = line[state] - values[state]
-            step = gain - mean[state]
-            mean[state] += step / (sample + 1)
-            spread[state] += step * (gain - mean[state])
-    for state in range(n_states):
-        spread[state] = np.sqrt(spread[state] / (len(bases) - 1))
