@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from routesim.errors import FewerPathsWarning, InputError, NoPathError
 from routesim.network import RoadNetwork
 from routesim.paths import all_paths, k_shortest, penalty_paths
-from routesim.search import Graph
+from routesim.search import Graph, Workspace, shortest_path
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -229,6 +229,22 @@ class ActionSet:
         """Return the positions in `edges` that a listed `action` uses, in the order of the path."""
         return self.indices[self.indptr[action] : self.indptr[action + 1]]
 
+    def best(self, values: NDArray[np.float64], pair: int = 0) -> int | tuple[int, ...]:
+        """Return the action of a pair with the largest sum of edge values, the first of equals."""
+        if self.graph is not None:
+            if values.max() > 0:
+                raise InputError(f"the best path of a graph needs values of at most 0, got {values.max():g}")
+            origin, destination = self.ends[pair]
+            path = shortest_path(self.graph, -values, origin, destination, workspace=self._workspace)
+            return tuple(path.tolist())
+        first, last = (int(end) for end in self.first_action[pair : pair + 2])
+        sums = np.add.reduceat(values[self.indices], self.indptr[:-1])
+        return first + int(np.argmax(sums[first:last]))
+
+    @cached_property
+    def _workspace(self) -> Workspace | None:
+        return None if self.graph is None else Workspace.build(self.graph)
+
     @cached_property
     def incidence(self) -> "csr_array[Any]":
         """The action x edge matrix as scipy CSR; column j is `edges[j]`."""
@@ -253,7 +269,7 @@ def _checked_path(number: int, path: Sequence[int]) -> tuple[int, ...]:
 
 
 def _graph(network: RoadNetwork) -> Graph:
-    return Graph(network.indptr, network.out_edges, network.tails, network.heads, network.no_through)
+    return Graph.build(network.tails, network.heads, network.n_nodes, no_through=network.no_through)
 
 
 def _node(network: RoadNetwork, place: Place) -> int:

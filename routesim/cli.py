@@ -77,6 +77,21 @@ def run(
         _run_bandit(scenario, folder, workers, quiet=quiet)
 
 
+@app.command(name="import")
+def import_roads(
+    place_or_file: Annotated[str, typer.Argument(help="A file or folder of roads, or the name of a place.")],
+    out: Annotated[Path, typer.Option(help="File to write: .npz, .graphml or .gpkg.")],
+) -> None:
+    """Turn a place or a file into a road network file."""
+    from routesim.importers import read_network, write_network
+    from routesim.network import RoadNetwork
+
+    known = Path(place_or_file).exists() or Path(place_or_file).suffix
+    network = read_network(place_or_file) if known else RoadNetwork.from_place(place_or_file)
+    write_network(network, out)
+    typer.echo(f"{out}: {network.n_nodes:,} nodes, {network.n_edges:,} edges")
+
+
 def _run_bandit(scenario: "BanditScenario", folder: Path, workers: int, *, quiet: bool) -> None:
     from routesim.report.bandit import Curve, write_report
     from routesim.results import write_folder
@@ -119,7 +134,7 @@ def _run_city(scenario: "CityScenario", folder: Path, workers: int, *, quiet: bo
             for choice in scenario.learners
         }
     about = {"scenario": scenario.model_dump(mode="json")}
-    write_folder(folder, lambda target: write_report(target, network, actions, runs, about, scenario.title))
+    write_folder(folder, lambda target: write_report(target, network, runs, about, scenario.title))
     if quiet:
         return
     cells = [

@@ -19,6 +19,7 @@ from routesim.learners.baselines import Oracle
 from routesim.planning import plan
 from routesim.planning.base import Plan
 from routesim.planning.contextual import ContextualPlanner
+from routesim.planning.exact import TablePolicy
 from routesim.results import Run
 
 EnvironmentMaker: TypeAlias = Callable[[np.random.Generator], RoundEnvironment]
@@ -68,6 +69,7 @@ def run(
         comparator_bound=comparator.bound,
         seed=seed,
         replication=replication,
+        paths=world.paths,
         details=details,
         comparator_rewards=comparator.rewards if isinstance(comparator, Comparator) else None,
     )
@@ -127,30 +129,36 @@ def _play(world: RoundEnvironment, player: Learner, trace: Trace, *, compiled: b
     now, rounds, shown = 0, len(trace.actions), 0
     by_epoch = player if compiled and isinstance(player, EpochLearner) else None
     while now < rounds:
-        if by_epoch:
-            now += _play_epoch(world, by_epoch.epoch(now), trace.part(now, now + _STRETCH))
-        else:
+        epoch = by_epoch.epoch(now) if by_epoch else None
+        stretch = 0 if epoch is None else _play_epoch(world, epoch, trace.part(now, now + _STRETCH))
+        if stretch == 0:
             action = player.choose(world.observe())
+            trace.actions[now] = world.number(action)
             feedback = world.step(action)
             player.update(feedback)
-            trace.actions[now] = action
             trace.expected_rewards[now] = world.expected_reward
             trace.rewards[now] = feedback.reward
-            now += 1
+        now += max(1, stretch)
         if progress and (now - shown >= 1 << 12 or now == rounds):
             progress(now - shown)
             shown = now
 
 
 def _play_epoch(world: RoundEnvironment, epoch: Epoch, trace: Trace) -> int:
+    """Play an epoch in one compiled call and return its rounds; 0 if the next round must be a single step."""
     policy, tally = epoch
     if isinstance(policy, ContextualPolicy):
         if not (isinstance(world, ContextualEnvironment) and isinstance(tally, Fit)):
             raise InputError("a contextual policy is played in a ContextualEnvironment, into a Fit")
         return world.play_contextual(policy, tally, trace)
     if not isinstance(tally, Tally):
-        raise InputError("a table of actions is played into a Tally")
-    return world.play(policy, tally, trace)
+        raise InputError("a policy that looks at no context is played into a Tally")
+    if isinstance(policy, TablePolicy):
+        return world.play(policy.table, tally, trace)
+    phase = policy.place(world.observe().history)
+    if phase is None:
+        return 0  # still on the way to the cycle
+    return world.follow(policy.cycle[phase:] + policy.cycle[:phase], tally, trace)
 
 
 def replicate(

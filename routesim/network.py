@@ -121,6 +121,8 @@ class RoadNetwork:
                 raise NetworkError(f"{column} must hold texts only ('' where unknown)")
         put(self, "keys", _vector(self.keys, "keys", n_edges, np.int64))
         put(self, "imputed_bits", _vector(self.imputed_bits, "imputed_bits", n_edges, np.uint8))
+        if (self.imputed_bits >= 2 * max(IMPUTED_BITS.values())).any():
+            raise NetworkError(f"imputed_bits must be sums of {tuple(IMPUTED_BITS.values())}")
         put(self, "no_through", _vector(self.no_through, "no_through", n_nodes, np.bool_))
         for text in ("crs", "name", "attribution"):
             if not isinstance(getattr(self, text), str):
@@ -157,7 +159,7 @@ class RoadNetwork:
             raise NetworkError(f"node {self.labels[i]!r} has only one of its two coordinates")
         self._check_range(self.x[known], self.y[known], "node", np.flatnonzero(known))
         offsets = _vector(self.shape_offsets, "shape_offsets", n_edges + 1, np.int64)
-        shape = _floats(self.shape_xy, "shape_xy")
+        shape = _array(self.shape_xy, "shape_xy", np.float64)
         if shape.ndim != 2 or shape.shape[1] != 2:
             raise NetworkError(f"shape_xy must have two columns, got shape {shape.shape}")
         counts = np.diff(offsets)
@@ -380,11 +382,11 @@ class RoadNetwork:
         return from_gmns(folder, **options)
 
     @classmethod
-    def from_geopackage(cls, path: str | Path) -> RoadNetwork:
+    def from_geopackage(cls, path: str | Path, **options: Any) -> RoadNetwork:
         """Read what `to_geopackage` wrote."""
         from routesim.importers.tables import from_geopackage
 
-        return from_geopackage(path)
+        return from_geopackage(path, **options)
 
     @classmethod
     def from_file(cls, path: str | Path, **options: Any) -> RoadNetwork:
@@ -456,22 +458,30 @@ def _is_hashable(value: object) -> bool:
     return True
 
 
-def _floats(values: ArrayLike, what: str, dtype: Any = np.float64) -> NDArray[Any]:
+def _array(values: ArrayLike, what: str, dtype: Any) -> NDArray[Any]:
+    """Return a copy of the wanted type, as the caller's array may change later; no value is bent to fit."""
     try:
-        return np.array(values, dtype=dtype, order="C")  # a copy: the caller's array may change later
+        raw = np.array(values, order="C")
+        with np.errstate(invalid="ignore"):
+            casting = "unsafe" if raw.dtype.kind in "biuf" or raw.size == 0 else "safe"
+            array: NDArray[Any] = raw.astype(dtype, casting=casting)  # type: ignore[call-overload]
     except (TypeError, ValueError, OverflowError) as error:
         raise NetworkError(f"{what} must hold numbers: {error}") from None
+    if array.dtype.kind != "f" and not np.array_equal(array, raw):
+        kind = "truth values" if array.dtype.kind == "b" else "whole numbers"
+        raise NetworkError(f"{what} must hold {kind} within {array.dtype}, got others")
+    return array
 
 
 def _vector(values: ArrayLike, what: str, n: int, dtype: Any) -> NDArray[Any]:
-    array = _floats(values, what, dtype)
+    array = _array(values, what, dtype)
     if array.shape != (n,):
         raise NetworkError(f"{what} must have {n} values in one row, got shape {array.shape}")
     return array
 
 
 def _indices(values: ArrayLike, what: str, n_nodes: int) -> IndexArray:
-    array: NDArray[np.int64] = _floats(values, what, np.int64)
+    array = _array(values, what, np.int64)
     if array.ndim != 1:
         raise NetworkError(f"{what} must be one row of node indices, got shape {array.shape}")
     bad = (array < 0) | (array >= n_nodes)

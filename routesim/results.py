@@ -27,7 +27,7 @@ class Run:
     Regret is policy regret: the comparator is the best stationary policy under the true rewards, playing on its
     own history, and earns `comparator_value` a round in the long run. Where rounds have contexts it plays the same
     ones, and earns `comparator_rewards`, of which `comparator_value` is the mean over all rounds. Expected regret
-    leaves the noise out, realised regret has it in.
+    leaves the noise out, realised regret has it in. `actions` are numbers of `paths`, which are tuples of edge indices.
     """
 
     learner: str
@@ -38,6 +38,7 @@ class Run:
     comparator_bound: float
     seed: int
     replication: int = 0
+    paths: tuple[tuple[int, ...], ...] = ()
     details: Mapping[str, Scalar] = field(default_factory=dict)
     comparator_rewards: Floats | None = None
 
@@ -105,7 +106,7 @@ class Run:
             if self.comparator_rewards is not None:
                 columns["comparator_reward"] = self.comparator_rewards
             parquet.write_table(pa.table(columns), target / _ROUNDS)
-            write_json(target / _SUMMARY, self.summary())
+            write_json(target / _SUMMARY, {**self.summary(), "paths": self.paths})
 
         write_folder(folder, write)
 
@@ -119,12 +120,14 @@ class Run:
             summary = json.loads((source / _SUMMARY).read_text(encoding="utf-8"))
             table = parquet.read_table(source / _ROUNDS)
             known = {name: summary.pop(name) for name in _FIELDS}
+            paths = tuple(tuple(int(edge) for edge in path) for path in summary.pop("paths"))
             compared = table["comparator_reward"] if "comparator_reward" in table.column_names else None
             run = cls(
                 comparator_rewards=None if compared is None else compared.to_numpy().astype(np.float64),
                 actions=table["action"].to_numpy().astype(np.int32),
                 expected_rewards=table["expected_reward"].to_numpy().astype(np.float64),
                 rewards=table["reward"].to_numpy().astype(np.float64),
+                paths=paths,
                 details={name: value for name, value in summary.items() if name not in _DERIVED},
                 **known,
             )

@@ -36,7 +36,7 @@ class Routes:
             except TypeError:
                 raise InputError(f"an action is the number of a path, got {action!r}") from None
             if not first <= chosen < last:
-                raise InputError(f"actions run from {first} to {last - 1} here, got {chosen}")
+                raise InputError(f"actions run from {first} to {last - 1}, got {chosen}")
             return chosen
         if isinstance(action, int | np.integer):
             raise InputError(f"an action on a graph is a tuple of edge indices, got {action!r}")

@@ -303,7 +303,7 @@ def straighten(graph: Graph, costs: Floats, path: Edges, stretch: float, to_go: 
             start, end = int(graph.tails[path[first]]), int(graph.heads[path[max(first, last - 1)]])
             if search(graph, costs, start, end, to_go, path[:0], cost * (1 - ROUNDING), work):
                 whole = np.concatenate((path[:first], trace(graph, end, work), path[last:]))
-                path = _without_loops(graph, whole, work)
+                path = without_loops(graph, whole, work)
                 changed = True
             else:
                 first = following
@@ -311,7 +311,7 @@ def straighten(graph: Graph, costs: Floats, path: Edges, stretch: float, to_go: 
 
 
 @kernel
-def _without_loops(graph: Graph, walk: Edges, work: Workspace) -> Edges:
+def without_loops(graph: Graph, walk: Edges, work: Workspace) -> Edges:
     """Cut out of a walk whatever lies between two visits to a node."""
     generation = work.generation[0] + 1
     work.generation[0] = generation

@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 
 from routesim.importers.assemble import assemble
+from routesim.importers.files import MAX_BYTES
 from routesim.importers.graph import OSM_ATTRIBUTION
 from routesim.importers.osm import from_osm
 from routesim.importers.safexml import read_xml
@@ -170,7 +171,7 @@ def _sumo(file: Path) -> RoadNetwork:
             edges.extend(edge for edge in inside if edge["lanes"])
             inside.clear()
 
-    read_xml(file, start, end)
+    read_xml(file, start, end, max_bytes=MAX_BYTES)
     shift = [float(value) for value in location["netOffset"].split(",")]
     unproject = pyproj.Proj(location["projParameter"])
 
@@ -195,7 +196,7 @@ def _sumo(file: Path) -> RoadNetwork:
         speeds=[max(edge["lanes"]) * 3.6 for edge in edges],
         lanes=[float(len(edge["lanes"])) for edge in edges],
         names=[edge.get("name", "") for edge in edges],
-        highways=[edge.get("type", "").split("|")[0].removeprefix("highway.") for edge in edges],
+        highways=[edge.get("type", "").removeprefix("highway.").split(".")[0] for edge in edges],
     )
 
 

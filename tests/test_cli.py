@@ -76,3 +76,30 @@ def test_a_mistake_is_one_line_and_exit_code_2(words: tuple[str, ...], message: 
     assert message in out.stderr
     assert out.stderr.count("\n") == 1, out.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["taken"]
+
+
+def test_a_file_becomes_a_network_file(tmp_path: Path) -> None:
+    rs.load_city("cologne").to_graphml(tmp_path / "town.graphml")
+    out = routesim("import", "town.graphml", "--out", "town.npz", cwd=tmp_path)
+    assert out.returncode == 0, out.stderr
+    assert "69 nodes, 139 edges" in out.stdout
+    assert rs.RoadNetwork.from_file(tmp_path / "town.npz").equals(
+        rs.RoadNetwork.from_graphml(tmp_path / "town.graphml")
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("import", "nothing.graphml", "--out", "town.npz"), "nothing.graphml"),
+        (("import", "broken.osm", "--out", "town.npz"), "broken.osm"),
+        (("import", "town.graphml", "--out", "town.xyz"), "town.xyz"),
+    ],
+)
+def test_an_import_that_cannot_be_is_one_line(words: tuple[str, ...], message: str, tmp_path: Path) -> None:
+    rs.load_city("cologne").to_graphml(tmp_path / "town.graphml")
+    (tmp_path / "broken.osm").write_text("<osm><node")
+    out = routesim(*words, cwd=tmp_path)
+    assert (out.returncode, out.stderr.count("\n")) == (2, 1), out.stderr
+    assert message in out.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["broken.osm", "town.graphml"]

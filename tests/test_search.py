@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from path_cases import DIAMOND, Case, cases, diamonds, grid_case, split_twin
 
 from routesim.errors import InputError, NoPathError
-from routesim.search import Graph, Workspace, shortest_path, shortest_tree
+from routesim.search import Graph, Workspace, find, shortest_path, shortest_tree, straighten, without_loops
 
 
 def test_diamond_tree_and_closing_a_side() -> None:
@@ -46,6 +46,32 @@ def test_a_reused_workspace_changes_no_answer() -> None:
         assert shortest_path(case.graph, costs, origin, destination, workspace=work).tolist() == fresh.tolist()
         distances, _ = shortest_tree(case.graph, costs, origin, workspace=work)
         assert distances[destination] == pytest.approx(costs[fresh].sum(), rel=1e-12)
+
+
+def test_a_blocked_node_is_avoided_even_where_an_earlier_search_left_a_higher_cost() -> None:
+    graph, costs = Graph.build([0, 1, 0, 3], [1, 2, 2, 1], 4), np.array([1.0, 1.0, 5.0, 99.0])
+    work = Workspace.build(graph)
+    shortest_tree(graph, costs, 3, workspace=work)
+    blocked = np.array([1], dtype=np.int32)
+    assert find(graph, costs, 0, 2, work.no_potential, blocked, work).tolist() == [2]
+    assert work.distance[1] == 99.0
+
+
+def test_straightening_over_a_later_node_of_the_path_leaves_no_loop() -> None:
+    # On the path 0, 1, 2, 3, 4 the shortest way from 1 to 2 is over 3.
+    graph = Graph.build([0, 1, 2, 3, 1, 3], [1, 2, 3, 4, 3, 2], 5)
+    costs, path = np.array([10, 5, 10, 10, 0.5, 0.5]), np.arange(4, dtype=np.int32)
+    work = Workspace.build(graph)
+    to_go, _ = shortest_tree(graph.reverse(), costs, 4)
+    assert straighten(graph, costs, path, 3.0, to_go, work).tolist() == [0, 4, 3]
+    assert straighten(graph, costs, path, 2.0, to_go, work).tolist() == [0, 1, 2, 3]
+
+
+def test_a_node_on_a_loop_that_was_cut_out_may_come_again() -> None:
+    # The walk 0, 1, 2, 1, 3, 2, 4.
+    graph = Graph.build([0, 1, 2, 1, 3, 2], [1, 2, 1, 3, 2, 4], 5)
+    walk = np.arange(6, dtype=np.int32)
+    assert without_loops(graph, walk, Workspace.build(graph)).tolist() == [0, 3, 4, 5]
 
 
 def test_graphs_are_the_same_from_frozen_or_other_integer_arrays() -> None:

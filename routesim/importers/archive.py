@@ -29,7 +29,7 @@ _WHOLE = ("tails", "heads", "keys", "shape_offsets")
 
 def save(network: RoadNetwork, path: str | Path) -> None:
     """Write a network so that `load` gives the same one back."""
-    arrays: dict[str, NDArray[Any]] = {}
+    arrays: dict[str, Any] = {}
     header = {
         "format": FORMAT, "name": network.name, "crs": network.crs, "attribution": network.attribution,
     }  # fmt: skip
@@ -50,7 +50,7 @@ def save(network: RoadNetwork, path: str | Path) -> None:
     arrays["imputed_bits"] = network.imputed_bits
     arrays["no_through"] = np.packbits(network.no_through)
     with written_whole(path) as temporary, temporary.open("wb") as stream:
-        np.savez_compressed(stream, allow_pickle=False, **arrays)
+        np.savez_compressed(stream, **arrays)
 
 
 def load(path: str | Path, *, max_bytes: int = MAX_BYTES) -> RoadNetwork:

@@ -12,13 +12,15 @@ from typing import IO
 
 from routesim.errors import NetworkError
 
-# How much a file may hold once decompressed. Every reader takes `max_bytes` to raise or lower it.
-MAX_BYTES = 4 * 2**30
+# How much a file may hold once decompressed; every reader takes `max_bytes` to raise or lower it.
+# OpenStreetMap files are read as a stream; the others are held in memory and take several times their size.
+MAX_STREAM_BYTES = 2 * 2**30
+MAX_BYTES = 2**30
 _CHUNK = 2**20
 
 
-def existing_file(path: str | Path, what: str) -> Path:
-    """Return the path of a file that is there and not empty."""
+def existing_file(path: str | Path, what: str, *, max_bytes: int | None = None) -> Path:
+    """Return the path of a file that is there, not empty, and not larger than `max_bytes`."""
     try:
         file = Path(path)
         if file.is_dir():
@@ -29,6 +31,8 @@ def existing_file(path: str | Path, what: str) -> Path:
             raise NetworkError(f"{file} is not a regular file; give the path of a {what} file")
         if file.stat().st_size == 0:
             raise NetworkError(f"{file} is empty; a {what} file was expected")
+        if max_bytes is not None and file.stat().st_size > max_bytes:
+            raise NetworkError(f"{file} is larger than {max_bytes} bytes; raise max_bytes if you trust it")
     except (OSError, TypeError, ValueError) as error:
         if isinstance(error, NetworkError):
             raise
@@ -36,7 +40,7 @@ def existing_file(path: str | Path, what: str) -> Path:
     return file
 
 
-def read_chunks(file: Path, *, max_bytes: int = MAX_BYTES) -> Iterator[bytes]:
+def read_chunks(file: Path, *, max_bytes: int) -> Iterator[bytes]:
     """Yield a file's bytes, decompressed when it is .gz or .bz2; more than `max_bytes` are an error."""
     total = 0
     try:
@@ -54,7 +58,7 @@ def read_chunks(file: Path, *, max_bytes: int = MAX_BYTES) -> Iterator[bytes]:
         raise NetworkError(f"cannot read {file} after {total} bytes: {error}") from None
 
 
-def read_text(path: str | Path, what: str, *, max_bytes: int = MAX_BYTES) -> str:
+def read_text(path: str | Path, what: str, *, max_bytes: int) -> str:
     """Return a whole text file, which must be UTF-8."""
     file = existing_file(path, what)
     raw = b"".join(read_chunks(file, max_bytes=max_bytes))

@@ -208,10 +208,14 @@ def _nodes(rows: Sequence[Row], where: str) -> tuple[list[Hashable], FloatArray,
     if not rows:
         raise NetworkError(f"{where} holds no node")
     ids = [_plain_id(row["node_id"]) for _, row in rows]
+    seen: set[str] = set()
     x, y = np.full(len(rows), np.nan), np.full(len(rows), np.nan)
     for i, (number, row) in enumerate(rows):
         if not ids[i]:
             raise NetworkError(f"{where} line {number}: node_id is missing")
+        if ids[i] in seen:
+            raise NetworkError(f"{where} line {number}: node {ids[i]!r:.40} a second time")
+        seen.add(ids[i])
         x[i] = _number(row, "x_coord", f"{where} line {number}", signed=True)
         y[i] = _number(row, "y_coord", f"{where} line {number}", signed=True)
     whole = all(text.lstrip("-").isdecimal() and str(int(text)) == text for text in ids)

@@ -33,13 +33,16 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
 
 
 class Edge(NamedTuple):
-    """One edge of a graph: indices of its ends, its key, what it says, and whether it is the way back."""
+    """One edge of a graph: indices of its ends, its key, what it says.
+
+    `sense` is 0 for a directed edge, 1 and -1 for the two directions of an undirected one.
+    """
 
     tail: int
     head: int
     key: object
     data: Mapping[str, Any]
-    backward: bool = False
+    sense: int = 0
 
 
 def from_networkx(graph: nx.Graph, *, largest_component: bool = False, name: str | None = None) -> RoadNetwork:
@@ -59,9 +62,9 @@ def from_networkx(graph: nx.Graph, *, largest_component: bool = False, name: str
     edges: list[Edge] = []
     for u, v, *rest in graph.edges(keys=True, data=True) if graph.is_multigraph() else graph.edges(data=True):
         key, data = (rest[0], rest[1]) if len(rest) == 2 else (0, rest[0])
-        edges.append(Edge(index[u], index[v], key, data))
+        edges.append(Edge(index[u], index[v], key, data, 0 if graph.is_directed() else 1))
         if not graph.is_directed() and u != v:
-            edges.append(Edge(index[v], index[u], key, data, backward=True))
+            edges.append(Edge(index[v], index[u], key, data, -1))
     network = network_from_records(labels, [graph.nodes[label] for label in labels], edges, graph.graph, name=name)
     return network.largest_component() if largest_component else network
 
@@ -251,11 +254,11 @@ class _EdgeReader:
         if geometry is None or geometry == "":
             return np.empty((0, 2))
         points = parse_linestring(geometry, self.where) if isinstance(geometry, str) else self._line(geometry)
-        tail = self.edge.tail
-        if self.edge.backward and len(points):
-            # An undirected edge's line starts at either end: turn it so that it starts at this edge's tail.
-            near_start, near_end = (np.hypot(*(points[i] - (x[tail], y[tail]))) for i in (0, -1))
-            if math.isnan(near_start) or near_end < near_start:
+        if self.edge.sense and len(points):
+            # The line of an undirected edge may start at either end: turn it to start at this edge's tail.
+            tail = (x[self.edge.tail], y[self.edge.tail])
+            near_start, near_end = (np.hypot(*(points[i] - tail)) for i in (0, -1))
+            if near_end < near_start or (math.isnan(near_start) and self.edge.sense < 0):
                 points = points[::-1]
         return points
 

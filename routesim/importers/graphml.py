@@ -17,10 +17,10 @@ from routesim.network import RoadNetwork
 
 _MAX_KEYS = 1000
 _MAX_VALUES = 1000
+_LONGEST_VALUE = 2**23
 _WHOLE = re.compile(r"-?(?:0|[1-9][0-9]{0,17})", re.ASCII)
 _LIST_ITEM = re.compile(r"""'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"|([^\s,\[\]'"]+)""")
 _NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
-_TYPES = {bool: "boolean", int: "long", float: "double", str: "string"}
 
 
 def from_graphml(
@@ -60,6 +60,7 @@ class _Document:
         self.owners: list[dict[str, Any]] = []
         self.key: str | None = None
         self.pieces: list[str] = []
+        self.length = 0
 
     def start(self, qualified: str, attributes: dict[str, str]) -> None:
         tag = qualified.rpartition(":")[2]
@@ -95,11 +96,14 @@ class _Document:
             self.owners.append(self.edges[-1][3])
         elif tag == "data":
             self.key = _needed(attributes, "key", tag)
-            self.pieces = []
+            self.pieces, self.length = [], 0
 
     def text(self, text: str) -> None:
         if self.key is not None:
             self.pieces.append(text)
+            self.length += len(text)
+            if self.length > _LONGEST_VALUE:
+                raise Halt(f"a value longer than {_LONGEST_VALUE} characters")
 
     def end(self, qualified: str) -> None:
         tag = qualified.rpartition(":")[2]
@@ -128,10 +132,12 @@ class _Document:
                     raise NetworkError(f"edge {source!r:.60} to {target!r:.60}: there is no node {end!r:.60}")
             if not own:
                 data = {attribute: _listed(value) for attribute, value in data.items()}
+            elif _WHOLE.fullmatch(data.get("edge_index", "")):
+                data["edge_index"] = int(data["edge_index"])
             number = int(key) if key is not None and _WHOLE.fullmatch(key) else key
-            edges.append(Edge(index[source], index[target], number, data))
+            edges.append(Edge(index[source], index[target], number, data, 0 if self.directed else 1))
             if not self.directed and source != target:
-                edges.append(Edge(index[target], index[source], number, data, backward=True))
+                edges.append(Edge(index[target], index[source], number, data, -1))
         return network_from_records(labels, list(self.nodes.values()), edges, self.graph, name=name)
 
     def _labels(self, own: bool) -> list[Hashable]:
@@ -185,20 +191,20 @@ def _lines(network: RoadNetwork) -> Iterator[str]:
         if points:
             data["geometry"] = f"LINESTRING ({', '.join(f'{x!r} {y!r}' for x, y in points)})"
     groups = {"graph": [graph_data(network)], "node": nodes, "edge": edges}
-    keys: dict[tuple[str, str], tuple[str, str]] = {}
+    keys: dict[tuple[str, str], str] = {}
     for group, rows in groups.items():
-        for data in rows:
-            for attribute, value in data.items():
-                keys.setdefault((group, attribute), (f"d{len(keys)}", _TYPES[type(value)]))
+        for attribute in dict.fromkeys(attribute for data in rows for attribute in data):
+            keys[group, attribute] = f"d{len(keys)}"
     yield "<?xml version='1.0' encoding='utf-8'?>\n"
     yield '<graphml xmlns="http://graphml.graphdrawing.org/xmlns">\n'
-    for (group, attribute), (key, kind) in keys.items():
-        yield f'<key id="{key}" for="{group}" attr.name="{attribute}" attr.type="{kind}"/>\n'
+    for (group, attribute), key in keys.items():
+        # osmnx expects every value to be a text and knows itself which are numbers.
+        yield f'<key id="{key}" for="{group}" attr.name="{attribute}" attr.type="string"/>\n'
     yield '<graph edgedefault="directed">\n'
 
     def values(group: str, data: dict[str, Any]) -> str:
         return "".join(
-            f'<data key="{keys[group, attribute][0]}">{_xml(value)}</data>' for attribute, value in data.items()
+            f'<data key="{keys[group, attribute]}">{_xml(value)}</data>' for attribute, value in data.items()
         )
 
     yield values("graph", groups["graph"][0]) + "\n"

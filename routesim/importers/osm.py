@@ -9,15 +9,19 @@ from pathlib import Path
 import numpy as np
 
 from routesim.errors import NetworkError
-from routesim.importers.files import MAX_BYTES, existing_file
+from routesim.importers.files import MAX_STREAM_BYTES, existing_file
 from routesim.importers.graph import OSM_ATTRIBUTION
-from routesim.importers.pbf import check_blobs
+from routesim.importers.pbf import PbfFile
 from routesim.importers.safexml import Halt, read_xml
 from routesim.importers.simplify import Streets, network_from_streets
 from routesim.importers.tags import Road, is_drivable, read_road
 from routesim.network import FloatArray, IntArray, RoadNetwork
 
-_GRID = 10_000_000  # parts of a degree OpenStreetMap keeps coordinates in
+# As many drivable ways as a large country has; each takes about half a kilobyte, and each of its points, of
+# which there may be this many a way on average, some tens of bytes.
+MAX_WAYS = 2_000_000
+_POINTS_PER_WAY = 20
+_MAX_TAGS = 1000
 
 
 def from_osm(
@@ -26,7 +30,8 @@ def from_osm(
     largest_component: bool = True,
     simplify: bool = True,
     name: str | None = None,
-    max_bytes: int = MAX_BYTES,
+    max_bytes: int = MAX_STREAM_BYTES,
+    max_ways: int = MAX_WAYS,
 ) -> RoadNetwork:
     """Read the roads cars may use from an OpenStreetMap file.
 
@@ -37,10 +42,11 @@ def from_osm(
     once decompressed.
     """
     file = existing_file(path, "OpenStreetMap (.osm, .osm.gz, .osm.bz2, .osm.pbf)")
-    ways = _Ways(file)
-    if file.suffix == ".pbf":
+    ways = _Ways(file, max_ways)
+    ending = file.suffix.lower()
+    if ending == ".pbf":
         _read_pbf(file, ways, max_bytes)
-    elif file.suffix in {".osm", ".gz", ".bz2", ".xml"}:
+    elif ending in {".osm", ".gz", ".bz2", ".xml"}:
         _read_osm_xml(file, ways, max_bytes)
     else:
         raise NetworkError(f"{file} must end in .osm, .osm.gz, .osm.bz2 or .osm.pbf")
@@ -59,18 +65,25 @@ def from_osm(
 class _Ways:
     """Collects drivable ways and places of points, in whatever order a file holds them."""
 
-    def __init__(self, file: Path) -> None:
-        self.file = file
+    def __init__(self, file: Path, max_ways: int) -> None:
+        self.file, self.max_ways = file, max_ways
         self.roads: list[Road] = []
         self.refs = array("q")
         self.counts = array("q")
         self.point_ids, self.point_x, self.point_y = array("q"), array("d"), array("d")
 
-    def add_way(self, tags: Mapping[str, str], refs: array[int]) -> None:
+    def add_way(self, tags: Mapping[str, str], refs: array[int] | IntArray) -> None:
         if len(refs) > 1 and is_drivable(tags):
+            if len(self.roads) >= self.max_ways:
+                raise self._too_large(f"{self.max_ways} drivable ways")
+            if len(self.refs) + len(refs) > _POINTS_PER_WAY * self.max_ways:
+                raise self._too_large(f"{_POINTS_PER_WAY * self.max_ways} points of drivable ways")
             self.roads.append(read_road(tags))
-            self.refs.extend(refs)
+            self.refs.frombytes(refs.tobytes())
             self.counts.append(len(refs))
+
+    def _too_large(self, limit: str) -> NetworkError:
+        return NetworkError(f"{self.file} holds more than {limit}; raise max_ways if you trust it")
 
     def streets(self) -> Streets:
         if not self.roads:
@@ -141,6 +154,8 @@ def _read_osm_xml(file: Path, ways: _Ways, max_bytes: int) -> None:
             refs.append(_whole(attributes, "ref", "nd"))
         elif inside and tag == "tag":
             tags[attributes.get("k", "")] = attributes.get("v", "")
+            if len(tags) > _MAX_TAGS:
+                raise Halt(f"more than {_MAX_TAGS} tags on one way")
 
     def end(tag: str) -> None:
         nonlocal inside
@@ -178,32 +193,13 @@ def _degrees(attributes: Mapping[str, str], key: str, limit: float) -> float:
 
 
 def _read_pbf(file: Path, ways: _Ways, max_bytes: int) -> None:
-    import osmium
-
-    check_blobs(file, max_bytes)
-    try:
-        kinds = osmium.osm.NODE | osmium.osm.WAY
-        reader = osmium.FileProcessor(osmium.io.File(str(file), "pbf"), kinds).with_locations()
-        reader.with_filter(osmium.filter.EntityFilter(osmium.osm.WAY))
-        reader.with_filter(osmium.filter.KeyFilter("highway"))
-        places: dict[int, tuple[int, int]] = {}
-        for way in reader:
-            if not isinstance(way, osmium.osm.Way):
-                continue
-            tags = dict(way.tags)
-            if not is_drivable(tags):
-                continue
-            refs = array("q")
-            for point in way.nodes:
-                ref = point.ref
-                refs.append(ref)
-                if ref not in places:
-                    location = point.location
-                    if location.valid():
-                        places[ref] = (location.x, location.y)
-            ways.add_way(tags, refs)
-    except (RuntimeError, ValueError, OSError, MemoryError, UnicodeError) as error:
-        raise NetworkError(f"{file} is damaged or no PBF of OpenStreetMap: {error}") from None
-    ways.point_ids = array("q", places)
-    ways.point_x = array("d", (x / _GRID for x, _ in places.values()))
-    ways.point_y = array("d", (y / _GRID for _, y in places.values()))
+    pbf = PbfFile(file, max_bytes)
+    for way in pbf.ways("highway"):
+        ways.add_way(way.tags, way.refs)
+    ids = np.unique(np.frombuffer(ways.refs, dtype=np.int64)) if ways.refs else np.empty(0, dtype=np.int64)
+    if len(ids) == 0:
+        return
+    lon, lat = pbf.places(ids)
+    known = ~np.isnan(lon)
+    for target, values in ((ways.point_ids, ids), (ways.point_x, lon), (ways.point_y, lat)):
+        target.frombytes(np.ascontiguousarray(values[known]).tobytes())

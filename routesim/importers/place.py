@@ -134,6 +134,7 @@ def _osmnx_settings(**settings: Any) -> Iterator[None]:
         # osmnx would sleep and ask again without end; here a busy server is an event the caller counts.
         if response.status_code in _BUSY:
             wait = response.headers.get("Retry-After", "")
+            response.close()
             raise _BusyError(response.status_code, float(wait) if wait.isdecimal() else None)
 
     wanted = {

@@ -5,7 +5,7 @@ from pathlib import Path
 from xml.parsers import expat
 
 from routesim.errors import NetworkError
-from routesim.importers.files import MAX_BYTES, read_chunks
+from routesim.importers.files import read_chunks
 
 # No element of a road file comes near; an element is held in memory whole before it is seen.
 _LONGEST_TAG_BYTES = 8 * 2**20
@@ -22,7 +22,7 @@ def read_xml(
     end: Callable[[str], None] | None = None,
     text: Callable[[str], None] | None = None,
     *,
-    max_bytes: int = MAX_BYTES,
+    max_bytes: int,
 ) -> None:
     """Call `start`, `end` and `text` for what a file holds, in its order."""
     parser = expat.ParserCreate()

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from routesim.errors import NetworkError
-from routesim.importers.files import existing_file, written_whole
+from routesim.importers.files import MAX_BYTES, existing_file, written_whole
 from routesim.importers.labels import decode_label, encode_label
 from routesim.network import EDGE_NUMBERS, IMPUTED_BITS, FloatArray, RoadNetwork
 
@@ -72,16 +73,22 @@ def to_geopackage(network: RoadNetwork, path: str | Path) -> None:
             raise NetworkError(f"cannot write {path} as a GeoPackage: {error}") from None
 
 
-def from_geopackage(path: str | Path) -> RoadNetwork:
+def from_geopackage(path: str | Path, *, max_bytes: int = MAX_BYTES) -> RoadNetwork:
     """Read what `to_geopackage` wrote."""
     import pyogrio
 
-    file = existing_file(path, "GeoPackage")
+    file = existing_file(path, "GeoPackage", max_bytes=max_bytes)
     try:
-        layers = {str(row[0]) for row in pyogrio.list_layers(file)}
-        if not {"edges", "nodes", "network"} <= layers:
-            raise NetworkError(f"{file} needs layers edges, nodes and network as to_geopackage writes them")
-        edges, nodes, about = (pyogrio.read_dataframe(file, layer=layer) for layer in ("edges", "nodes", "network"))
+        with file.open("rb") as stream:
+            # The reader behind pyogrio opens many formats, some of which name further files.
+            if stream.read(16) != b"SQLite format 3\x00":
+                raise NetworkError("it does not begin as a GeoPackage does")
+        with warnings.catch_warnings():  # what the driver warns of in a damaged file is found out below
+            warnings.simplefilter("ignore", RuntimeWarning)
+            layers = {str(row[0]) for row in pyogrio.list_layers(file)}
+            if not {"edges", "nodes", "network"} <= layers:
+                raise NetworkError("it needs layers edges, nodes and network as to_geopackage writes them")
+            edges, nodes, about = (pyogrio.read_dataframe(file, layer=layer) for layer in ("edges", "nodes", "network"))
         return _rebuild(edges, nodes, about)
     except NetworkError as error:
         raise NetworkError(f"{file}: {error}") from None

@@ -1,12 +1,14 @@
 """What every learner is: told its task once, then asked to choose and shown what came of it, round by round."""
 
-from typing import ClassVar, NamedTuple, Protocol, runtime_checkable
+from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from routesim.contextual import ContextualPolicy, Fit
 from routesim.environment import Feedback, Knowledge, Observation, Tally, Task
+from routesim.planning.cycles import CyclePolicy
+from routesim.planning.exact import TablePolicy
+from routesim.routes import Action
 
 
 @runtime_checkable
@@ -21,7 +23,7 @@ class Learner(Protocol):
     def start(self, task: Task, rng: np.random.Generator) -> None:
         """Begin a task from nothing; all random choices come from `rng`."""
 
-    def choose(self, observation: Observation) -> int:
+    def choose(self, observation: Observation) -> Action:
         """Return the action of the coming round."""
 
     def update(self, feedback: Feedback) -> None:
@@ -29,9 +31,11 @@ class Learner(Protocol):
 
 
 class Epoch(NamedTuple):
-    """A policy table that is kept until the tally is full, or a contextual policy that is kept to its last round."""
+    """A policy that is kept: a table of actions by history or a cycle of actions until the tally is full, or a policy
+    that looks at contexts to its last round.
+    """
 
-    policy: NDArray[np.int32] | ContextualPolicy
+    policy: TablePolicy | CyclePolicy[Any] | ContextualPolicy
     tally: Tally | Fit
 
 
@@ -39,5 +43,8 @@ class Epoch(NamedTuple):
 class EpochLearner(Learner, Protocol):
     """A learner whose policy is fixed for a while, so that a whole epoch can be played in one compiled call."""
 
-    def epoch(self, now: int) -> Epoch:
-        """Return the epoch in force at round `now`; feedback goes straight into its tally."""
+    def epoch(self, now: int) -> Epoch | None:
+        """Return the epoch in force at round `now`, or None if it must be played step by step.
+
+        Feedback of a played epoch goes straight into its tally.
+        """

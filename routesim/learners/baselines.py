@@ -1,7 +1,9 @@
 """Baselines: what people would use otherwise. The first three ignore congestion; the informed ones know it."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,7 +14,11 @@ from routesim.environment import Feedback, Knowledge, Observation, Tally, Task
 from routesim.errors import InputError
 from routesim.learners.base import Epoch
 from routesim.learners.carcb import Plans
-from routesim.planning.exact import ExactPlanner, TablePolicy
+from routesim.planning import Planner
+from routesim.planning.base import Policy
+from routesim.planning.cycles import CyclePolicy
+from routesim.planning.exact import TablePolicy
+from routesim.routes import Action
 
 
 class _ActionAverages(ABC):
@@ -23,45 +29,45 @@ class _ActionAverages(ABC):
     def start(self, task: Task, rng: np.random.Generator) -> None:
         """Begin a task from nothing."""
         self._rng = rng
-        self._plays = np.zeros(task.actions.n_actions)
-        self._means = np.zeros(task.actions.n_actions)
+        self._plays = np.zeros(task.actions.n_listed)
+        self._means = np.zeros(task.actions.n_listed)
         self._scale = _action_sums(task, task.scale)
         self._noise_std = np.sqrt(_action_sums(task, task.noise_std**2))
-        self._untried = list(range(task.actions.n_actions))
+        self._first: list[int] = task.actions.first_action.tolist()
 
     def choose(self, observation: Observation) -> int:
-        """Return the first action not tried yet, or else the one with the largest score."""
-        if self._untried:
-            return self._untried[0]
-        return int(np.argmax(self._scores(observation.round)))
+        """Return the first action of the pair not tried yet, or else the one with the largest score."""
+        first, last = self._first[observation.pair : observation.pair + 2]
+        if self._plays[first:last].min() == 0:
+            return first + int(np.argmin(self._plays[first:last]))
+        return first + int(np.argmax(self._scores(observation.round, slice(first, last))))
 
     def update(self, feedback: Feedback) -> None:
         """Take the reward into the action's average."""
         action = feedback.action
-        if self._untried and action == self._untried[0]:
-            self._untried.pop(0)
         self._plays[action] += 1
         self._means[action] += (feedback.reward - self._means[action]) / self._plays[action]
 
     @abstractmethod
-    def _scores(self, now: int) -> NDArray[np.float64]: ...
+    def _scores(self, now: int, of: slice) -> NDArray[np.float64]: ...
 
 
 @dataclass
 class UCB1(_ActionAverages):
     """Upper confidence bounds on whole actions: average + scale * sqrt(2 log t / plays)."""
 
-    def _scores(self, now: int) -> NDArray[np.float64]:
-        width: NDArray[np.float64] = np.sqrt(2 * np.log(now + 1) / self._plays)
-        return self._means + self._scale * width
+    def _scores(self, now: int, of: slice) -> NDArray[np.float64]:
+        width: NDArray[np.float64] = np.sqrt(2 * np.log(now + 1) / self._plays[of])
+        scores: NDArray[np.float64] = self._means[of] + self._scale[of] * width
+        return scores
 
 
 @dataclass
 class ThompsonSampling(_ActionAverages):
     """Gaussian Thompson sampling on whole actions with the noise known: a draw from N(average, noise² / plays)."""
 
-    def _scores(self, now: int) -> NDArray[np.float64]:  # noqa: ARG002 - the draw shrinks with plays, not with time
-        return self._rng.normal(self._means, self._noise_std / np.sqrt(self._plays))
+    def _scores(self, now: int, of: slice) -> NDArray[np.float64]:  # noqa: ARG002 - it shrinks with plays, not with time
+        return self._rng.normal(self._means[of], self._noise_std[of] / np.sqrt(self._plays[of]))
 
 
 @dataclass
@@ -74,10 +80,9 @@ class EpsilonGreedy(_ActionAverages):
         if not 0 <= self.epsilon <= 1:
             raise InputError(f"epsilon is a probability between 0 and 1, got {self.epsilon}")
 
-    def _scores(self, now: int) -> NDArray[np.float64]:  # noqa: ARG002 - epsilon does not change with time
-        if self._rng.random() < self.epsilon:
-            return self._rng.random(len(self._means))
-        return self._means
+    def _scores(self, now: int, of: slice) -> NDArray[np.float64]:  # noqa: ARG002 - epsilon does not change with time
+        scores: NDArray[np.float64] = self._means[of]
+        return self._rng.random(len(scores)) if self._rng.random() < self.epsilon else scores
 
 
 @dataclass
@@ -89,11 +94,13 @@ class RandomPath:
     def start(self, task: Task, rng: np.random.Generator) -> None:
         """Begin a task."""
         self._rng = rng
-        self._n_actions = task.actions.n_actions
+        task.actions.n_listed  # noqa: B018 - refuses a whole graph
+        self._first: list[int] = task.actions.first_action.tolist()
 
-    def choose(self, observation: Observation) -> int:  # noqa: ARG002 - chance looks at nothing
-        """Return a random action."""
-        return int(self._rng.integers(self._n_actions))
+    def choose(self, observation: Observation) -> int:
+        """Return a random action of the pair."""
+        first, last = self._first[observation.pair : observation.pair + 2]
+        return int(self._rng.integers(first, last))
 
     def update(self, feedback: Feedback) -> None:
         """Learn nothing."""
@@ -107,17 +114,17 @@ class GreedyCongestion:
 
     def start(self, task: Task, rng: np.random.Generator) -> None:  # noqa: ARG002 - no chance involved
         """Begin a task."""
-        self._task = task
+        self._actions = task.actions
         self._rewards = _told(task.rewards if task.theta is None else task.multipliers)
         self._theta = task.theta
         self._edges = np.arange(task.actions.n_edges)
 
-    def choose(self, observation: Observation) -> int:
+    def choose(self, observation: Observation) -> Action:
         """Return the action that pays most now."""
         now = self._rewards[self._edges, observation.counts]
         if observation.features is not None and self._theta is not None:
             now = (observation.features @ self._theta) * now
-        return int(np.argmax(_action_sums(self._task, now)))
+        return self._actions.best(now, observation.pair)
 
     def update(self, feedback: Feedback) -> None:
         """Learn nothing; everything is known."""
@@ -126,22 +133,23 @@ class GreedyCongestion:
 class _FixedPolicy:
     """A policy decided at the start and kept for ever."""
 
-    _policy: TablePolicy
-
-    def choose(self, observation: Observation) -> int:
+    def choose(self, observation: Observation) -> Action:
         """Return the action of the policy."""
-        history = observation.history if self._policy.window else ()
-        return self._policy(history)
+        pair = (observation.pair,) if self._several else ()
+        action: Action = self._policy(observation.history, *pair)
+        return action
 
     def update(self, feedback: Feedback) -> None:
         """Learn nothing."""
 
-    def epoch(self, now: int) -> Epoch:  # noqa: ARG002 - the one epoch never ends
+    def epoch(self, now: int) -> Epoch | None:  # noqa: ARG002 - the one epoch never ends
         """Return the policy, with a tally that is never full."""
-        return Epoch(self._policy.table, self._tally)
+        policy = self._policy
+        return Epoch(policy, self._tally) if isinstance(policy, TablePolicy | CyclePolicy) else None
 
-    def _keep(self, policy: TablePolicy, task: Task) -> None:
+    def _keep(self, policy: Policy, task: Task) -> None:
         self._policy = policy
+        self._several = len(task.actions.rates) > 1
         self._tally = Tally.empty(task.actions.n_edges, task.window)
 
 
@@ -152,14 +160,16 @@ class ShortestPath(_FixedPolicy):
     knows: ClassVar[Knowledge] = "free_flow"
 
     def start(self, task: Task, rng: np.random.Generator) -> None:  # noqa: ARG002 - no chance involved
-        """Find the action."""
-        best = np.argmax(_action_sums(task, _told(task.free_flow_rewards)))
-        self._keep(TablePolicy(np.array([best], dtype=np.int32), task.actions.n_actions, 0), task)
+        """Find the action of each pair."""
+        rewards = _told(task.free_flow_rewards)
+        best = [task.actions.best(rewards, pair) for pair in range(len(task.actions.rates))]
+        policy = CyclePolicy(best, 0) if len(best) == 1 else partial(_always, best)
+        self._keep(policy, task)
 
 
 @dataclass
 class Oracle(_FixedPolicy):
-    """Informed: knows the true rewards and plays the best policy there is; nobody can beat it in the long run.
+    """Informed: knows the true rewards and plays the best policy known; nobody beats an exact one for long.
 
     With known contexts that is the best sequence of actions over all rounds; with stochastic ones the best stationary
     policy for a sample of `sample` contexts.
@@ -173,13 +183,12 @@ class Oracle(_FixedPolicy):
         """Plan once."""
         self._plans: Plans | None = None
         if task.theta is None:
-            planner = ExactPlanner(task.actions, task.window)
-            self._keep(planner.plan(_told(task.rewards)).policy, task)
+            self._keep(Planner(task.actions, task.window).plan(_told(task.rewards)).policy, task)
             return
         self._plans = Plans(task, rng, self.sample)
         if task.rounds is None and self._plans.contexts.known:
             raise InputError("the oracle plans all rounds at once; give their number to environment.task(...)")
-        last = np.iinfo(np.int64).max if task.rounds is None else task.rounds
+        last = int(np.iinfo(np.int64).max) if task.rounds is None else task.rounds
         self._policies = self._plans.policies(task.theta.copy(), 0, last)
         self._part = next(self._policies)
         self._nothing = Fit.empty(self._plans.multipliers, 0)
@@ -188,13 +197,13 @@ class Oracle(_FixedPolicy):
         """Copies start afresh: a plan under way is not copied."""
         return {"sample": self.sample}
 
-    def choose(self, observation: Observation) -> int:
+    def choose(self, observation: Observation) -> Action:
         """Return the action of the policy."""
         if self._plans is None:
             return super().choose(observation)
         return self._part_at(observation.round)(self._plans.task, observation)
 
-    def epoch(self, now: int) -> Epoch:
+    def epoch(self, now: int) -> Epoch | None:
         """Return the policy in force at round `now`, with a tally that is never full."""
         return super().epoch(now) if self._plans is None else Epoch(self._part_at(now), self._nothing)
 
@@ -202,6 +211,10 @@ class Oracle(_FixedPolicy):
         while now >= self._part.last:
             self._part = next(self._policies)
         return self._part
+
+
+def _always(best: list[Action], history: Sequence[Action], pair: int) -> Action:  # noqa: ARG001 - whatever happened
+    return best[pair]
 
 
 def _action_sums(task: Task, by_edge: NDArray[np.float64]) -> NDArray[np.float64]:

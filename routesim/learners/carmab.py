@@ -9,9 +9,11 @@ from numpy.typing import NDArray
 from routesim.environment import Feedback, Knowledge, Observation, Tally, Task
 from routesim.errors import InputError
 from routesim.learners.base import Epoch
-from routesim.planning import Method, checked_method, exact_method
-from routesim.planning.base import Plan
-from routesim.planning.exact import ExactPlanner, TablePolicy
+from routesim.planning import Method, Planner, checked_method
+from routesim.planning.base import Plan, Policy
+from routesim.planning.cycles import CyclePolicy
+from routesim.planning.exact import TablePolicy
+from routesim.routes import Action
 
 
 @dataclass
@@ -34,7 +36,7 @@ class CARMAB:
     knows: ClassVar[Knowledge] = "nothing"
 
     tally: Tally = field(init=False, repr=False, compare=False)
-    plan: Plan[TablePolicy] | None = field(init=False, repr=False, compare=False, default=None)
+    plan: Plan[Policy] | None = field(init=False, repr=False, compare=False, default=None)
     epochs: int = field(init=False, repr=False, compare=False, default=0)
 
     def __post_init__(self) -> None:
@@ -47,31 +49,34 @@ class CARMAB:
     def start(self, task: Task, rng: np.random.Generator) -> None:  # noqa: ARG002 - optimism needs no chance
         """Begin a task from nothing."""
         self._task = task
-        self._planner = ExactPlanner(task.actions, task.window)
+        self._planner = Planner(task.actions, task.window, self.planner)
         self.tally = Tally.empty(task.actions.n_edges, task.window)
         self.plan = None
         self.epochs = 0
 
-    def choose(self, observation: Observation) -> int:
+    def choose(self, observation: Observation) -> Action:
         """Return the action of the optimistic policy."""
-        return self._plan_at(observation.round).policy(observation.history)
+        policy = self._plan_at(observation.round).policy
+        pair = (observation.pair,) if len(self._task.actions.rates) > 1 else ()
+        action: Action = policy(observation.history, *pair)
+        return action
 
     def update(self, feedback: Feedback) -> None:
         """Add the rewards seen to the estimates."""
         self.tally.add(feedback)
 
-    def epoch(self, now: int) -> Epoch:
+    def epoch(self, now: int) -> Epoch | None:
         """Return the policy in force at round `now` and the tally that ends it."""
-        return Epoch(self._plan_at(now).policy.table, self.tally)
+        policy = self._plan_at(now).policy
+        return Epoch(policy, self.tally) if isinstance(policy, TablePolicy | CyclePolicy) else None
 
-    def _plan_at(self, now: int) -> Plan[TablePolicy]:
+    def _plan_at(self, now: int) -> Plan[Policy]:
         """Return the plan in force, made anew if an (edge, count) has doubled."""
         if self.plan is None or self.tally.full:
             _, optimistic = self.confidence_set(now)
             if self.monotone:
                 optimistic = np.minimum.accumulate(optimistic, axis=1)
-            method = exact_method(self.planner)
-            self.plan = self._planner.plan(optimistic, method=method, start=self.plan)
+            self.plan = self._planner.plan(optimistic, start=self.plan)
             visits = self.tally.visits
             self.tally.limits = visits + np.maximum(1, visits)
             self.tally.full = False

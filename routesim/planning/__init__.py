@@ -1,24 +1,29 @@
 """Planners: rewards by (edge, count) -> a policy with the value it achieves and a bound on the best possible."""
 
-from typing import Literal, TypeAlias
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
 
-from numpy.typing import ArrayLike
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from routesim.actions import ActionSet
 from routesim.environment import checked_rewards, checked_window
 from routesim.errors import InputError
 from routesim.planning.base import Plan, Policy
-from routesim.planning.exact import ExactMethod, ExactPlanner
+from routesim.planning.choices import PathSet, RoadGraph
+from routesim.planning.edgewise import WarmStart, plan_graph, plan_paths
+from routesim.planning.exact import ExactPlanner, fits
 
-Method: TypeAlias = Literal["auto", "exact", "karp"]
-METHODS: tuple[Method, ...] = ("auto", "exact", "karp")
+Method: TypeAlias = Literal["auto", "exact", "karp", "edgewise"]
+METHODS: tuple[Method, ...] = ("auto", "exact", "karp", "edgewise")
 
 
 def plan(actions: ActionSet, rewards: ArrayLike, window: int, method: Method = "auto") -> Plan[Policy]:
     """Return the best policy for mean `rewards` of shape (len(actions.edges), window + 1).
 
     `"exact"` is Howard's policy iteration over all joint histories, `"karp"` the slower algorithm of the paper
-    with the same answer, `"auto"` the best that fits.
+    with the same answer, `"edgewise"` plans edge by edge, for any number of actions and any window, and proves how
+    far from the best its policy can be. `"auto"` is exact where the joint histories fit, and edge by edge beyond.
 
     Two roads that pay 1 when empty and nothing when just used are best taken in turn:
 
@@ -26,10 +31,56 @@ def plan(actions: ActionSet, rewards: ArrayLike, window: int, method: Method = "
     >>> turns.value, sorted(turns.cycle), turns.policy([0]), turns.policy([1])
     (1.0, [0, 1], 1, 0)
     """
-    checked_method(method)
-    window = checked_window(window)
-    table = checked_rewards(rewards, actions.n_edges, window)
-    return ExactPlanner(actions, window).plan(table, method=exact_method(method))
+    planner = Planner(actions, window, method)
+    return planner.plan(checked_rewards(rewards, actions.n_edges, planner.window))
+
+
+@dataclass(eq=False)
+class Planner:
+    """Plans on one action set and window, for one table of rewards after the other."""
+
+    actions: ActionSet
+    window: int
+    method: Method = "auto"
+    _exact: ExactPlanner | None = field(init=False, repr=False, default=None)
+    _choices: PathSet | RoadGraph | None = field(init=False, repr=False, default=None)
+
+    def __post_init__(self) -> None:
+        checked_method(self.method)
+        self.window = checked_window(self.window)
+        listed_pair = self.actions.graph is None and len(self.actions.rates) == 1
+        if self.method in ("exact", "karp") and not listed_pair:
+            raise InputError(
+                f"method {self.method!r} needs a list of paths between one pair of ends; "
+                'use method="edgewise" for a whole graph or several pairs'
+            )
+        if self.method == "auto":
+            exact = listed_pair and fits(self.actions.n_listed, self.window)
+            self.method = "exact" if exact else "edgewise"
+        if self.method == "edgewise":
+            self._choices = _choices(self.actions)
+        else:
+            self._exact = ExactPlanner(self.actions, self.window)
+
+    def plan(self, rewards: NDArray[np.float64], start: Plan[Any] | None = None) -> Plan[Policy]:
+        """Return the plan for checked rewards; `start` is an earlier plan of this planner, to save time."""
+        if self._exact is not None:
+            return self._exact.plan(rewards, method="karp" if self.method == "karp" else "exact", start=start)
+        warm = start.warm if start is not None and isinstance(start.warm, WarmStart) else None
+        if isinstance(self._choices, RoadGraph):
+            found = plan_graph(self._choices, rewards, self.window, warm=warm)
+        else:
+            assert self._choices is not None  # noqa: S101 - set above for this method
+            found = plan_paths(self._choices, rewards, self.window, warm=warm)
+        return Plan(
+            "edgewise",
+            found.value,
+            found.bound,
+            found.policy,
+            found.cycle,
+            value_error=found.value_error,
+            warm=found.warm,
+        )
 
 
 def checked_method(method: str) -> None:
@@ -38,6 +89,22 @@ def checked_method(method: str) -> None:
         raise InputError(f"the planning method is one of {', '.join(METHODS)}; got {method!r}")
 
 
-def exact_method(method: Method) -> ExactMethod:
-    """Return the exact algorithm that a planning method stands for."""
-    return "karp" if method == "karp" else "exact"
+def _choices(actions: ActionSet) -> PathSet | RoadGraph:
+    graph = actions.graph
+    if graph is None:
+        return PathSet(actions.indptr, actions.indices, actions.n_edges, actions.first_action, actions.rates)
+    origins, destinations = (np.array(ends) for ends in zip(*actions.ends, strict=True))
+    usable = np.ones(len(graph.heads), dtype=np.bool_)
+    if graph.no_through.any():
+        if len(actions.ends) > 1:
+            raise InputError(
+                "several pairs on a whole graph cannot be planned where some nodes carry no through traffic; "
+                "list the paths of each pair with ActionSet.between"
+            )
+        # With one pair an edge into a closed node, or out of it, is of use only at the ends.
+        usable = (~graph.no_through[graph.heads] | (graph.heads == destinations[0])) & (
+            ~graph.no_through[graph.tails] | (graph.tails == origins[0])
+        )
+    out_edges = graph.out_edges[usable[graph.out_edges]]
+    indptr = np.concatenate(([0], np.cumsum(usable[graph.out_edges])))[graph.indptr]
+    return RoadGraph(graph.tails, graph.heads, indptr, out_edges, origins, destinations, actions.rates)

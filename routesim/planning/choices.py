@@ -1,6 +1,7 @@
-"""What may be played in a round: a set of paths, or every path of a road graph, for one or several origin-destination pairs.
+"""What may be played in a round: a set of paths, or every path of a road graph.
 
-Both answer one question: which action has the largest sum of edge values?
+Both serve one or several origin-destination pairs, and answer one question: which action has the largest sum
+of edge values?
 """
 
 from collections.abc import Sequence
@@ -30,7 +31,7 @@ class Choices(Protocol):
         """The share of rounds that serve each origin-destination pair; they sum to 1."""
 
     def best(self, values: Floats, pair: int) -> tuple[float, Edges]:
-        """Return the action of a pair with the largest sum of edge values: that sum, rounded up, and the edges."""
+        """Return the largest sum of edge values of a pair's actions, rounded up, and that action's edges."""
 
 
 def _checked_rates(rates: Sequence[float] | Floats | None, n_pairs: int) -> Floats:
@@ -44,12 +45,15 @@ def _checked_rates(rates: Sequence[float] | Floats | None, n_pairs: int) -> Floa
         raise InputError(
             f"rates must be {n_pairs} non-negative numbers, one a pair and not all 0, got {rates!r}"
         )
-    return shares / shares.sum()
+    return np.asarray(shares / shares.sum(), np.float64)
 
 
 @dataclass(frozen=True)
 class PathSet:
-    """Actions as rows of a CSR matrix; the actions of pair k are `first_action[k]` to `first_action[k + 1] - 1`."""
+    """Actions as rows of a CSR matrix.
+
+    The actions of pair k are `first_action[k]` to `first_action[k + 1] - 1`.
+    """
 
     indptr: Ints
     indices: Edges
@@ -76,7 +80,7 @@ class PathSet:
             or np.any(np.diff(self.first_action) < 1)
         ):
             raise InputError(
-                f"first_action must rise from 0 to {n_actions} with an action for every pair, got {self.first_action}"
+                f"first_action must rise at every pair from 0 to {n_actions}, got {self.first_action}"
             )
         object.__setattr__(self, "rates", _checked_rates(self.rates if self.rates.size else None, n_pairs))
 
@@ -96,7 +100,7 @@ class PathSet:
         return int(best_of_paths(index, self.indptr, self.indices, low, high))
 
     def best(self, values: Floats, pair: int) -> tuple[float, Edges]:
-        """Return the action of a pair with the largest sum of edge values: that sum, rounded up, and the edges."""
+        """Return the largest sum of edge values of a pair's actions, rounded up, and that action's edges."""
         low, high = self.first_action[pair], self.first_action[pair + 1]
         terms = values[self.indices[self.indptr[low] : self.indptr[high]]]
         starts = self.indptr[low:high] - self.indptr[low]
@@ -109,7 +113,7 @@ class PathSet:
 
 @dataclass(frozen=True)
 class RoadGraph:
-    """Every path of a graph from `origins[k]` to `destinations[k]`; `out_edges` lists the edges by tail, `indptr` splits them."""
+    """Every path of a graph from `origins[k]` to `destinations[k]`; `out_edges` lists its edges by tail."""
 
     tails: Edges
     heads: Edges
@@ -176,7 +180,7 @@ class RoadGraph:
         return tuple(self.best(np.minimum(index, 0.0), pair)[1].tolist())
 
     def best(self, values: Floats, pair: int) -> tuple[float, Edges]:
-        """Return the path of a pair with the largest sum of edge values: that sum, rounded up, and the edges."""
+        """Return the largest sum of edge values of a pair's paths, rounded up, and the edges of that path."""
         origin, destination = int(self.origins[pair]), int(self.destinations[pair])
         cost, path = shortest_path(
             -values, self.tails, self.heads, self.indptr, self.out_edges, origin, destination
@@ -188,7 +192,7 @@ class RoadGraph:
 
 @kernel
 def best_of_paths(index: Floats, indptr: Ints, indices: Edges, low: int, high: int) -> int:
-    """The action among low..high - 1 with the largest sum; of sums equal up to rounding the first, on every machine."""
+    """The action among low..high - 1 with the largest sum; of sums equal up to rounding the first."""
     best = low
     best_total = -np.inf
     for action in range(low, high):
@@ -212,7 +216,10 @@ def _search(
     distance: Floats,
     entered_by: Edges,
 ) -> None:
-    """Dijkstra's algorithm with a binary heap; costs must not be negative. A destination of -1 reaches every node."""
+    """Dijkstra's algorithm on a binary heap, for costs of at least 0.
+
+    A destination of -1 reaches every node.
+    """
     heap_key = np.empty(ends.size + 1)
     heap_node = np.empty(ends.size + 1, np.int32)
     distance[:] = np.inf
@@ -298,8 +305,9 @@ def shortest_path(
 def merge_edges(paths: PathSet, rewards: Floats) -> tuple[PathSet, Floats, Ints]:
     """Replace edges that the same actions contain by one edge with the sum of their rewards.
 
-    They always share one history, so nothing changes for any policy, while a bound that prices them together is tighter than
-    one that lets each of them keep a history of its own. Returns the place of every edge among the merged ones (-1: unused).
+    They always share one history, so nothing changes for any policy, while a bound that prices them together
+    is tighter than one that lets each of them keep a history of its own. Returns the place of every edge
+    among the merged ones (-1: unused).
     """
     rng = np.random.default_rng(0)
     tags = rng.integers(1, 2**62, size=(paths.n_actions, 2), dtype=np.int64)

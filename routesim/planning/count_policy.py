@@ -69,7 +69,7 @@ def _play_graph(
     ends: Ints,
     earned: Floats,
 ) -> Edges:
-    """Return the paths of all rounds one after the other; the path of a round ends where `ends` of the next index says."""
+    """Return the paths of all rounds one after the other; that of round t is `ends[t]` to `ends[t + 1]`."""
     counts = np.zeros(rewards.shape[0], np.int64)
     costs = np.empty(rewards.shape[0])
     played = np.empty(64 * pairs.size + 64, np.int32)
@@ -116,7 +116,7 @@ class CountPolicy:
         return self.choices.choose(index, pair)
 
     def play(self, pairs: Ints) -> tuple[Ints | list[Edges], Floats]:
-        """Play a round for each entry of `pairs` from empty roads; return the actions and the reward of each round."""
+        """Play a round for each entry of `pairs` from empty roads; return the actions and their rewards."""
         earned = np.empty(pairs.size)
         tables = (self.rewards, self.tolls, self.window, pairs)
         choices = self.choices
@@ -132,7 +132,8 @@ class CountPolicy:
 def even_use_curves(rewards: Floats) -> tuple[Floats, Floats]:
     """Return what edges earn at each share of rounds if their uses are spread as evenly as can be.
 
-    With m uses in every window + 1 rounds, each use finds the m - 1 others. The curve is the concave hull of these points.
+    With m uses in every window + 1 rounds, each use finds the m - 1 others. The curve is the concave hull of
+    these points.
     """
     counts = rewards.shape[1]
     grid = np.arange(counts + 1) / counts
@@ -160,7 +161,7 @@ def _raise_to_hull(grid: Floats, row: Floats) -> None:
 
 
 class EvenUseModel:
-    """Edges used evenly: what they can earn is a guess from below, good for tolls and no proof of anything."""
+    """Edges used evenly: a guess from below, good for tolls and no proof of anything."""
 
     n_patterns = 0
 
@@ -175,7 +176,10 @@ class EvenUseModel:
 
 
 def tolls_at(rewards: Floats, prices: Floats) -> Floats:
-    """Return what a use takes from the others at the share of rounds an edge is used at its price: price less mean reward."""
+    """Return what a use takes from the others where an edge is used as its price says.
+
+    Price less mean reward.
+    """
     grid, heights = even_use_curves(rewards)
     share = (heights - prices[:, None] * grid).argmax(axis=1)
     edges = np.arange(share.size)

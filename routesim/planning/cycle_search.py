@@ -28,7 +28,7 @@ _MAX_STEPS = 1 << 28  # elementary steps of the search over a path set: about a 
 
 
 class PathCycles:
-    """Cycles over the actions of a path set; `values` remembers how good each start was before it was improved."""
+    """Cycles over the actions of a path set; `values` says how good each start was before it was improved."""
 
     def __init__(self, paths: PathSet, rewards: Floats, window: int) -> None:
         self._csr = (paths.indptr, paths.indices, rewards, window)
@@ -44,7 +44,7 @@ class PathCycles:
         self.values[name] = max(value, self.values.get(name, -np.inf))
 
     def add_simple(self) -> None:
-        """Add every action played for ever, all actions in turn, and cycles built one best action at a time."""
+        """Add every action for ever, all actions in turn, and cycles built one best action at a time."""
         for action in range(self._n_actions):
             self.add("fixed", np.array([action], np.int64))
         self.add("in turn", np.arange(self._n_actions, dtype=np.int64))
@@ -56,7 +56,7 @@ class PathCycles:
                 self.add("built", cycle)
 
     def add_run(self, name: str, actions: Ints, block: int = 1) -> None:
-        """Add the cycle a run falls into, or its end closed to a cycle; each of its rounds stands for a block of them."""
+        """Add the cycle a run falls into, or its end closed to one; each of its rounds stands for a block."""
         for length in _periods(actions, max(1, -(-self._window // block))):
             self.add(name, np.repeat(actions[actions.size - length :], block))
 
@@ -104,29 +104,35 @@ class GraphCycles:
         return [path for _, cycle in self._found for path in cycle]
 
     def add_run(self, name: str, run: list[Edges], block: int = 1) -> None:
-        """Add the cycle a run falls into, or its end closed to a cycle; each of its rounds stands for a block of them."""
+        """Add the cycle a run falls into, or its end closed to one; each of its rounds stands for a block."""
         actions, _ = _number(run)
         for length in _periods(actions, max(1, -(-self._window // block))):
             self.add(name, [path for path in run[len(run) - length :] for _ in range(block)])
 
     def best(self, *, max_paths: int, seed: int, n_starts: int = 3) -> tuple[list[Edges], float]:
-        """Improve the best cycles with at most about `max_paths` shortest paths; return the best one, with its exact value."""
+        """Improve the best cycles with about `max_paths` shortest paths.
+
+        Return the best, with its exact value.
+        """
         starts = _best_starts(self._found, n_starts)
         value, cycle = starts[0]
         self._left = max_paths
         if self._window > 0:
+            climbed = []
             for _, start in starts:
                 trial = self._ascend(start * -(-(self._window + 1) // len(start)), self._left // 2)
-                if self._value(trial) > value:
-                    value, cycle = self._value(trial), trial
+                climbed.append((self._value(trial), trial))
             rng = np.random.default_rng(seed)
-            while self._left >= 2 * len(cycle) > self._window:
-                emptied = rng.random(len(cycle)) < 1 / 3
-                trial = self._ascend(
-                    [None if empty else path for path, empty in zip(cycle, emptied, strict=True)], self._left
-                )
-                if self._value(trial) > value:
-                    value, cycle = self._value(trial), trial
+            turn = 0
+            while self._left >= 2 * len(climbed[turn][1]):
+                present = climbed[turn][1]
+                emptied = rng.random(len(present)) < 1 / 3
+                kept = [None if empty else path for path, empty in zip(present, emptied, strict=True)]
+                trial = self._ascend(kept, self._left)
+                if self._value(trial) > climbed[turn][0]:
+                    climbed[turn] = (self._value(trial), trial)
+                turn = (turn + 1) % len(climbed)
+            value, cycle = max([*climbed, (value, cycle)], key=lambda entry: entry[0])
         actions, paths = _number(cycle)
         actions, value = shortcut(actions, *_csr(paths), self._rewards, self._window)
         return [paths[action] for action in actions], value
@@ -171,16 +177,20 @@ class GraphCycles:
 
 
 def _best_starts(found: list[tuple[float, Cycle]], n_starts: int) -> list[tuple[float, Cycle]]:
-    """Return the best cycles, leaving out those as good as a better one: most likely they are the same."""
+    """Return the best cycles of different values or periods: those alike in both are most likely the same."""
     starts: list[tuple[float, Cycle]] = []
-    for value, cycle in sorted(found, key=lambda entry: -entry[0]):
-        if len(starts) < n_starts and not (starts and abs(value - starts[-1][0]) <= 1e-12 * abs(value)):
+    for value, cycle in sorted(found, key=lambda entry: (-entry[0], len(entry[1]))):
+        known = any(
+            abs(value - other) <= 1e-12 * abs(value) and len(cycle) % len(start) == 0
+            for other, start in starts
+        )
+        if len(starts) < n_starts and not known:
             starts.append((value, cycle))
     return starts
 
 
 def _periods(actions: Ints, window: int) -> Iterable[int]:
-    """Return the period of the cycle a run ends with, or if there is none yet, some lengths at which to close its end."""
+    """Return the period a run ends with, or if there is none yet, some lengths at which to close its end."""
     period = find_period(actions, window)
     return (
         [period] if period else range(window + 1, max(window + 2, actions.size // 2), 1 + actions.size // 100)

@@ -1,4 +1,4 @@
-"""Cycles of actions: their exact average reward, how to improve them, and the policy that falls into one from any history."""
+"""Cycles of actions: their exact average reward, how to improve them, and how to fall into one."""
 
 from collections.abc import Hashable, Sequence
 from typing import Generic, TypeVar
@@ -17,9 +17,10 @@ Action = TypeVar("Action", bound=Hashable)
 class CyclePolicy(Generic[Action]):
     """Play a cycle of actions for ever, as a stationary map from the history to the next action.
 
-    The rule is to continue the longest stretch of the cycle that the history ends with. Each round makes that stretch at least
-    one longer, so after at most `window` rounds the whole history lies on the cycle. Windows of the cycle are distinct
-    (`shortcut` sees to it), so from then on the place on it is known, and the cycle is played exactly.
+    The rule is to continue the longest stretch of the cycle that the history ends with. Each round makes that
+    stretch at least one longer, so after at most `window` rounds the whole history lies on the cycle. Windows
+    of the cycle are distinct (`shortcut` sees to it), so from then on the place on it is known, and the cycle
+    is played exactly.
     """
 
     def __init__(self, cycle: Sequence[Action], window: int) -> None:
@@ -53,6 +54,10 @@ class CyclePolicy(Generic[Action]):
                 best_length, best_phase = length, phase
         return best_phase
 
+    def place(self, history: Sequence[Action]) -> int | None:
+        """Return the place on the cycle after `history`, or None while the history does not lie on the cycle."""
+        return self._phase_after.get(tuple(history[len(history) - min(self.window, len(history)) :]))
+
     def actions(self, n_rounds: int) -> list[Action]:
         """Return the actions of the first rounds from an empty history."""
         played: list[Action] = []
@@ -65,7 +70,7 @@ class CyclePolicy(Generic[Action]):
 
 @kernel
 def cycle_value(sequence: Ints, indptr: Ints, indices: Edges, rewards: Floats, window: int) -> float:
-    """Average reward of playing the actions of `sequence` over and over; the edges of an action are a row of the CSR arrays."""
+    """Average reward of playing `sequence` over and over; an action's edges are a row of the CSR arrays."""
     period = sequence.size
     counts = np.zeros(rewards.shape[0], np.int64)
     for back in range(1, window + 1):
@@ -109,7 +114,8 @@ def shortcut(
 ) -> tuple[Ints, float]:
     """Return the best simple cycle within a cycle, and its value: no window of actions occurs in it twice.
 
-    Where a window occurs twice, the cycle is two cycles through one history, and one of them is at least as good as both.
+    Where a window occurs twice, the cycle is two cycles through one history, and one of them is at least as
+    good as both.
     """
     cycle = sequence
     while True:
@@ -125,7 +131,8 @@ def shortcut(
             phases[key] = phase
         if twice is None:
             return cycle, value
-        # Rotating by the window turns "window before" into "window from": both parts then close on the repeated history.
+        # Rotating by the window turns "window before" into "window from": both parts then close on the
+        # repeated history.
         start = (twice[0] + window) % cycle.size
         turned = np.roll(cycle, -start)
         parts = turned[: twice[1] - twice[0]], turned[twice[1] - twice[0] :]
@@ -152,7 +159,7 @@ def find_period(actions: Ints, window: int) -> int:
 def change_use(
     use: NDArray[np.int8], counts: NDArray[np.int16], edges: Edges, phase: int, window: int, change: int
 ) -> None:
-    """Use the edges at a phase of the cycle (`change` 1) or no longer (-1); `counts` follows. The period must exceed the window."""
+    """Use the edges at a phase of the cycle (`change` 1) or no longer (-1); the period exceeds the window."""
     period = use.shape[1]
     for edge in edges:
         use[edge, phase] += change
@@ -170,7 +177,10 @@ def worth_of_use(
     window: int,
     worth: Floats,
 ) -> None:
-    """What one more use at `phase` would add to the sum over the cycle: its own reward, and its effect on those that follow."""
+    """What one more use at `phase` would add to the cycle.
+
+    Its reward, and its effect on those that follow.
+    """
     period = use.shape[1]
     for edge in edges:
         total = rewards[edge, counts[edge, phase]]
@@ -242,7 +252,7 @@ def search_cycles(
     kicks: int,
     seed: int,
 ) -> float:
-    """Improve a cycle in place: climb, then change a few random phases and climb again, keeping what is better."""
+    """Improve a cycle in place: climb, change a few random phases, climb again, keep what is better."""
     n_actions = indptr.size - 1
     ascend(sequence, indptr, indices, rewards, window, max_sweeps)
     best = cycle_value(sequence, indptr, indices, rewards, window)

@@ -1,7 +1,8 @@
 """What each edge can earn on its own: exactly, for windows it can enumerate, or from above, for any window.
 
-A model answers two questions about a table of edge rewards: how much an edge can earn at each share of rounds in use (a concave
-curve, from which good prices are found), and a proven upper bound on what it can earn at a price.
+A model answers two questions about a table of edge rewards: how much an edge can earn at each share of rounds
+in use (a concave curve, from which good prices are found), and a proven upper bound on what it can earn at a
+price.
 """
 
 from typing import Protocol
@@ -22,7 +23,7 @@ class EdgeModel(Protocol):
         """How many use patterns the curves are made of; when it grows, so may the curves."""
 
     def curves(self, rewards: Floats) -> tuple[Floats, Floats]:
-        """Return shares of rounds from 0 to 1, ascending, and the most each edge can earn at them (edge × share)."""
+        """Return shares of rounds from 0 to 1, ascending, and for each edge the most it can earn at them."""
 
     def best_averages(self, rewards: Floats, prices: Floats) -> Floats:
         """Return, for each edge, an upper bound on the best average of `used * (reward - price)`."""
@@ -38,7 +39,7 @@ class HistoryModel:
     @property
     def n_patterns(self) -> int:
         """How many use patterns were met so far."""
-        return self.patterns.shape[0]
+        return len(self.patterns)
 
     def curves(self, rewards: Floats) -> tuple[Floats, Floats]:
         """Return the curves over the use patterns met so far."""
@@ -66,10 +67,11 @@ class HistoryModel:
 
 
 class MajorantModel:
-    """Edges of any window, from above: in window + 1 rounds the k-th use of an edge finds a count of at least k - 1.
+    """Edges of any window, from above: of window + 1 rounds the k-th use finds a count of at least k - 1.
 
-    All window + 1 rounds lie in each other's windows, so the k-th use among them sees the k - 1 before it. It therefore earns at
-    most the largest reward at a count of k - 1 or more, and the m uses of any window + 1 rounds at most the first m of these.
+    All window + 1 rounds lie in each other's windows, so the k-th use among them sees the k - 1 before it. It
+    therefore earns at most the largest reward at a count of k - 1 or more, and the m uses of any window + 1
+    rounds at most the first m of these.
     """
 
     n_patterns = 0
@@ -101,14 +103,12 @@ def _distinct(patterns: Floats) -> Floats:
 def _simple_patterns(window: Window) -> Floats:
     """Return the patterns of evenly spread uses and of bursts with rests: a start that needs no solving."""
     length = window.length
-    cycles = [[0], [1]]
-    for period in range(2, length + 3):
-        for uses in range(1, period):
-            cycles.append(
-                [(round_ + 1) * uses // period - round_ * uses // period for round_ in range(period)]
-            )
-    for burst in range(1, 2 * length + 1):
-        cycles.append([1] * burst + [0] * length)
+    spread = [
+        [(now + 1) * uses // period - now * uses // period for now in range(period)]
+        for period in range(2, length + 3)
+        for uses in range(1, period)
+    ]
+    cycles = [[0], [1], *spread, *([1] * burst + [0] * length for burst in range(1, 2 * length + 1))]
     patterns = np.zeros((len(cycles), window.n_labels))
     mask = window.labels.size - 1
     for row, cycle in enumerate(cycles):

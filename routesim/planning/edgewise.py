@@ -1,4 +1,4 @@
-"""Planning edge by edge: prices that split the problem, a bound they prove, and the best cycle of actions found with them."""
+"""Planning edge by edge: prices that split the problem, a bound they prove, and the best cycle found."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -34,7 +34,7 @@ _MAX_VALUES = 1 << 27  # numbers in the tables of edge values: 1 GB
 
 @dataclass(frozen=True)
 class WarmStart:
-    """What a plan leaves for the next one on the same actions: rewards may change, these stay good to start from."""
+    """What a plan leaves for the next one on the same actions, with other rewards, to start from."""
 
     prices: Floats
     patterns: Floats | None
@@ -47,8 +47,9 @@ class WarmStart:
 class EdgewiseResult:
     """A policy, the average reward it really achieves, and a proven bound on the best possible.
 
-    `cycle` is what the policy plays once on it, and then `value` is exact and `value_error` 0. With several origin-destination
-    pairs there is no cycle: `value` is the mean of a run and `value_error` its standard error.
+    `cycle` is what the policy plays once on it, and then `value` is exact and `value_error` 0. With several
+    origin-destination pairs there is no cycle: `value` is the mean of a run and `value_error` its standard
+    error.
     """
 
     policy: CyclePolicy[Action] | IndexPolicy | CountPolicy
@@ -60,10 +61,11 @@ class EdgewiseResult:
     warm: WarmStart
     choices: PathSet | RoadGraph
     rewards: Floats
+    edge_places: Ints
     candidates: dict[str, float] = field(default_factory=dict)
 
     def simulate(self, n_rounds: int, seed: int = 0) -> Floats:
-        """Return the expected reward of each of the first `n_rounds` rounds of the policy, from empty roads."""
+        """Return the expected reward of each of the policy's first `n_rounds` rounds, from empty roads."""
         if not isinstance(self.policy, CyclePolicy):
             rng = np.random.default_rng(seed)
             rates = self.policy.choices.rates
@@ -87,15 +89,16 @@ def plan_paths(
     rounds: int = 20_000,
     seed: int = 0,
 ) -> EdgewiseResult:
-    """Plan over a path set; `rewards` is edge × count, of any sign.
+    """Plan over a path set; `rewards` has a row an edge and a column a count, of any sign.
 
-    `kicks` is how often the search over cycles starts again from a changed cycle, `rounds` the length of the run that measures a
-    policy where several pairs make the future random.
+    `kicks` is how often the search over cycles starts again from a changed cycle, `rounds` the length of the
+    run that measures a policy where several pairs make the future random.
     """
     _check(rewards, paths.n_edges, window)
     merged, tables, place = merge_edges(paths, rewards)
+    _check_warm(warm, merged.n_edges)
     model, model_tables = _edge_model(tables, window, warm)
-    start = None if warm is None else np.bincount(place[place >= 0], weights=warm.prices[place >= 0])
+    start = None if warm is None else warm.prices
     sharing = PathSharing(merged, [])
     search = find_prices(merged, model_tables, model, sharing, start_prices=start, precision=precision)
     # Adding up the rewards of merged edges rounds; a bound must not.
@@ -107,13 +110,13 @@ def plan_paths(
         value=-np.inf,
         value_error=np.inf,
         bound=bound,
-        prices=_spread(search.prices, rewards, place),
+        prices=search.prices,
         cycle=None,
-        warm=WarmStart(np.empty(0), None, [], np.empty(0, np.int64), None),
+        warm=WarmStart(search.prices, _patterns(model), [], np.empty(0, np.int64), None),
         choices=merged,
         rewards=tables,
+        edge_places=place,
     )
-    result = replace(result, warm=replace(result.warm, prices=result.prices, patterns=_patterns(model)))
     if paths.rates.size > 1:
         return _measured(result, policies, rounds, seed)
 
@@ -139,18 +142,19 @@ def plan_graph(
     rounds: int = 2_000,
     seed: int = 0,
 ) -> EdgewiseResult:
-    """Plan over every path of a graph; `rewards` is edge × count and never positive.
+    """Plan over every path of a graph; `rewards` has a row an edge, a column a count, and none positive.
 
-    `max_paths` is how many shortest paths the search over cycles may take (1,000, or 150 from a warm start), `rounds` as
-    for `plan_paths`.
+    `max_paths` is how many shortest paths the search over cycles may take (1,000, or 150 from a warm start),
+    `rounds` as for `plan_paths`.
     """
     _check(rewards, graph.n_edges, window)
     if np.any(rewards > 0):
         edge = int(np.argmax(rewards.max(axis=1)))
         raise InputError(
-            f"planning over a whole graph needs rewards of at most 0, got {rewards[edge].max()} on edge {edge}; "
+            f"planning over a graph needs rewards of at most 0, got {rewards[edge].max()} on edge {edge}; "
             "plan over a path set instead"
         )
+    _check_warm(warm, graph.n_edges)
     model, model_tables = _edge_model(rewards, window, warm)
     cycles = GraphCycles(graph, rewards, window)
     single = graph.rates.size == 1
@@ -169,7 +173,11 @@ def plan_graph(
         sharing = PathSharing(graph, [] if warm is None else warm.paths)
     search = find_prices(graph, model_tables, model, sharing, start_prices=start_prices, precision=precision)
     policies = _policies(graph, rewards, window, search.prices, sharing, precision)
-    flow = isinstance(sharing, FlowSharing)
+    if isinstance(sharing, FlowSharing):
+        leave = WarmStart(search.prices, _patterns(model), [], sharing.near(search.prices, 0.002), None)
+    else:
+        known_paths = list(zip(sharing.pairs, sharing.paths, strict=True))
+        leave = WarmStart(search.prices, _patterns(model), known_paths, np.empty(0, np.int64), None)
     result = EdgewiseResult(
         policy=policies[0].policy,
         value=-np.inf,
@@ -177,15 +185,10 @@ def plan_graph(
         bound=search.bound,
         prices=search.prices,
         cycle=None,
-        warm=WarmStart(
-            search.prices,
-            _patterns(model),
-            [] if flow else list(zip(sharing.pairs, sharing.paths, strict=True)),
-            sharing.near(search.prices, 0.002) if flow else np.empty(0, np.int64),
-            None,
-        ),
+        warm=leave,
         choices=graph,
         rewards=rewards,
+        edge_places=np.arange(graph.n_edges),
     )
     if not single:
         return _measured(result, policies, rounds, seed)
@@ -194,6 +197,9 @@ def plan_graph(
         cycles.add_run(entry.name, list(played), entry.block)
     if max_paths is None:
         max_paths = 1_000 if warm is None else 150
+    if 0 < window <= MAX_EXACT_WINDOW and warm is None:
+        for period in (window + 1, window + 2, 2 * window + 1, 3 * window + 2):
+            cycles.fill("built", period)
     cycle, value = cycles.best(max_paths=max_paths, seed=seed)
     return _with_cycle(result, tuple(tuple(path.tolist()) for path in cycle), window, value, cycles.values)
 
@@ -210,6 +216,14 @@ def _check(rewards: Floats, n_edges: int, window: int) -> None:
         edge, count = np.argwhere(~np.isfinite(rewards))[0]
         raise InputError(
             f"rewards must be finite, got {rewards[edge, count]} for edge {edge} at count {count}"
+        )
+
+
+def _check_warm(warm: WarmStart | None, n_edges: int) -> None:
+    if warm is not None and warm.prices.size != n_edges:
+        raise InputError(
+            f"a warm start must come from a plan on the same actions, "
+            f"got {warm.prices.size} prices for {n_edges} edges"
         )
 
 
@@ -243,7 +257,10 @@ def _policies(
     sharing: PathSharing | FlowSharing,
     precision: float,
 ) -> list[_Candidate]:
-    """Return greedy and the index policy; for a window too long to enumerate, fixed tolls and the index policy in blocks."""
+    """Return greedy and the index policy.
+
+    Where histories are too many, fixed tolls and the index in blocks.
+    """
     greedy = CountPolicy(choices, rewards, np.zeros(choices.n_edges), window)
     found = [_Candidate("greedy", greedy, window)]
     tolled = int(np.count_nonzero(prices < rewards.max(axis=1)))
@@ -264,17 +281,6 @@ def _policies(
     return found
 
 
-def _spread(merged_prices: Floats, rewards: Floats, place: Ints) -> Floats:
-    """Split the price of a merged edge among its edges, each as far below its largest reward; unused edges stay idle."""
-    ceiling = rewards.max(axis=1)
-    used = place >= 0
-    shares = np.bincount(place[used], minlength=merged_prices.size)
-    sums = np.bincount(place[used], weights=ceiling[used], minlength=merged_prices.size)
-    prices = ceiling.copy()
-    prices[used] += ((merged_prices - sums) / shares)[place[used]]
-    return prices
-
-
 def _with_cycle(
     result: EdgewiseResult, cycle: tuple[Action, ...], window: int, value: float, candidates: dict[str, float]
 ) -> EdgewiseResult:
@@ -290,7 +296,7 @@ def _with_cycle(
 
 
 def _measured(result: EdgewiseResult, policies: list[_Candidate], rounds: int, seed: int) -> EdgewiseResult:
-    """Play every policy against the same random pairs and return the best, with the standard error of its mean."""
+    """Play every policy against the same random pairs; return the best, with its standard error."""
     rng = np.random.default_rng(seed)
     rates = result.choices.rates
     pairs = rng.choice(rates.size, size=rounds, p=rates).astype(np.int64)

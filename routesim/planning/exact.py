@@ -7,7 +7,7 @@ Howard's policy iteration is the default, Karp's algorithm (the one in the paper
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,17 +62,17 @@ class ExactPlanner:
     _indices: NDArray[np.int32] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        check_size(self.actions.n_actions, self.window)
+        check_size(self.actions.n_listed, self.window)
         # Edges used by the same actions always have the same count: one group stands for all of them.
         members = self.actions.incidence.toarray().astype(bool).T
         groups, group_of_edge = np.unique(np.packbits(members, axis=1), axis=0, return_inverse=True)
-        used = np.unpackbits(groups, axis=1, count=self.actions.n_actions).astype(bool).T
+        used = np.unpackbits(groups, axis=1, count=self.actions.n_listed).astype(bool).T
         object.__setattr__(self, "_group_of_edge", group_of_edge.reshape(-1))
         object.__setattr__(self, "_indptr", np.concatenate(([0], np.cumsum(used.sum(axis=1)))))
         object.__setattr__(self, "_indices", np.nonzero(used)[1].astype(np.int32))
 
     def plan(
-        self, rewards: Floats, *, method: ExactMethod = "exact", start: Plan[TablePolicy] | None = None
+        self, rewards: Floats, *, method: ExactMethod = "exact", start: Plan[Any] | None = None
     ) -> Plan[TablePolicy]:
         """Return the optimal plan for `rewards` of shape (edges, window + 1).
 
@@ -101,21 +101,27 @@ class ExactPlanner:
         """Return the mean reward of every action in every history, shape (K ** window, K)."""
         grouped = np.zeros((int(self._group_of_edge.max()) + 1, self.window + 1))
         np.add.at(grouped, self._group_of_edge, rewards)
-        arcs = np.empty((self.actions.n_actions**self.window, self.actions.n_actions))
+        arcs = np.empty((self.actions.n_listed**self.window, self.actions.n_listed))
         _fill_arc_rewards(self._indptr, self._indices, grouped, self.window, arcs)
         return arcs
 
 
+def fits(n_actions: int, window: int) -> bool:
+    """Say whether the graph of joint histories fits."""
+    return bool(n_actions ** (window + 1) <= MAX_ARCS)
+
+
 def check_size(n_actions: int, window: int) -> None:
     """Refuse a graph of joint histories that does not fit."""
-    if n_actions ** (window + 1) > MAX_ARCS:
+    if not fits(n_actions, window):
         longest = window
-        while longest > 0 and n_actions ** (longest + 1) > MAX_ARCS:
+        while longest > 0 and not fits(n_actions, longest):
             longest -= 1
         raise TooManyStatesError(
             f"{n_actions} actions and window {window} make {n_actions}**{window} = {float(n_actions) ** window:.3g} "
             f"joint histories, more than the exact planner can hold ({MAX_ARCS:,} histories x actions); "
-            f"with {n_actions} actions it reaches window {longest}: use fewer actions or a shorter window"
+            f"with {n_actions} actions it reaches window {longest}: use fewer actions, a shorter window, "
+            "or method='edgewise'"
         )
 
 

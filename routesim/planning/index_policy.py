@@ -1,4 +1,4 @@
-"""The index policy: every round the action whose edges have the largest sum of reward now and toll for those who follow."""
+"""The index policy: every round the action with the most reward now, less the tolls for those who follow."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ Edges = NDArray[np.int32]
 
 @dataclass(frozen=True)
 class EdgeValues:
-    """Value of every use history of the edges that may carry a toll; `row[edge]` is -1 where an edge never does."""
+    """Value of every use history of the edges that carry tolls; `row[edge]` is -1 for those that do not."""
 
     window: Window
     row: Ints
@@ -25,7 +25,10 @@ class EdgeValues:
 
     @classmethod
     def at_prices(cls, rewards: Floats, prices: Floats, window: Window) -> "EdgeValues":
-        """Solve the edges whose price is below some reward they can earn; the others are better idle, at no toll."""
+        """Solve the edges whose price is below some reward of theirs.
+
+        The others are better idle, at no toll.
+        """
         tolled = np.flatnonzero(prices < rewards.max(axis=1))
         row = np.full(rewards.shape[0], -1, np.int64)
         row[tolled] = np.arange(tolled.size)
@@ -156,7 +159,7 @@ class IndexPolicy:
         return self.choices.choose(self.indices(self.use_histories(history)), pair)
 
     def play(self, pairs: Ints, histories: Ints | None = None) -> tuple[Ints | list[Edges], Floats]:
-        """Play one round for each entry of `pairs`, from empty roads or given use histories (which are moved on).
+        """Play a round for each entry of `pairs`, from empty roads or given use histories, which move on.
 
         Returns the actions (numbers for a path set, edges for a graph) and the reward of each round.
         """

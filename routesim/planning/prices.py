@@ -1,4 +1,4 @@
-"""The price of using each edge: a bound on every policy from any prices, and the search for prices that make it tight."""
+"""The price of using each edge: a bound on every policy from any prices, and the search for good ones."""
 
 from dataclasses import dataclass
 from math import fsum, ulp
@@ -16,8 +16,9 @@ Floats = NDArray[np.float64]
 def certified_bound(choices: Choices, rewards: Floats, prices: Floats, model: EdgeModel) -> float:
     """Return an upper bound on the long-run average reward of every policy; any prices give one.
 
-    Write each reward as price + (reward - price). Each round the prices collected are at most those of the pair's best action,
-    and over time no edge's use history, whoever chose it, earns more than its own best average of reward - price.
+    Write each reward as price + (reward - price). Each round the prices collected are at most those of the
+    pair's best action, and over time no edge's use history, whoever chose it, earns more than its own best
+    average of reward - price.
     """
     collected = [rate * choices.best(prices, pair)[0] for pair, rate in enumerate(choices.rates)]
     idle = prices >= rewards.max(axis=1)  # a use of these never gains, so their best average is 0
@@ -47,8 +48,9 @@ def find_prices(
 ) -> PriceSearch:
     """Minimise the bound over prices; paths (or edges) and use patterns are found when prices call for them.
 
-    A linear programme shares the rounds among what is known to earn the most on the edges' curves; its dual is a price per edge.
-    New prices are also tried halfway to the best ones so far, which keeps early, wild duals from wasting rounds.
+    A linear programme shares the rounds among what is known to earn the most on the edges' curves; its dual
+    is a price per edge. New prices are also tried halfway to the best ones so far, which keeps early, wild
+    duals from wasting rounds.
     """
     ceiling = rewards.max(axis=1)  # above it an edge is idle whatever its price
     best = np.minimum(ceiling if start_prices is None else start_prices, ceiling)
@@ -57,7 +59,7 @@ def find_prices(
     certified_value = believed = certified_bound(choices, rewards, best, model)
 
     rounds = 0
-    for rounds in range(1, max_rounds + 1):  # noqa: B007 - reported
+    for rounds in range(1, max_rounds + 1):
         known = sharing.edges
         grid, heights = model.curves(rewards[known])
         solution = sharing.solve(grid, heights, ceiling[known])

@@ -1,7 +1,7 @@
 """Linear programmes that share the rounds among paths so that edges, each on its own curve, earn the most.
 
-Their dual is a price per edge. Two forms: over known paths, for path sets and for several origin-destination pairs; and over
-edges, for one pair on a graph, where flows combine into more paths than could be listed.
+Their dual is a price per edge. Two forms: over known paths, for path sets and for several origin-destination
+pairs; and over edges, for one pair on a graph, where flows combine into more paths than could be listed.
 """
 
 from dataclasses import dataclass
@@ -29,10 +29,10 @@ class Sharing(Protocol):
         """The edges known so far, ascending; the others keep their highest sensible price."""
 
     def solve(self, grid: Floats, heights: Floats, ceiling: Floats) -> tuple[float, Floats] | None:
-        """Return the value of the best sharing and a price for every known edge; None if the solver gave up."""
+        """Return the best value and a price for every known edge; None if the solver gave up."""
 
     def extend(self, prices: Floats) -> bool:
-        """Get to know what is worth more at these prices than anything known; say whether there was anything."""
+        """Get to know what is worth more at these prices than all that is known; say whether anything was."""
 
 
 class PathSharing:
@@ -72,7 +72,7 @@ class PathSharing:
         return True
 
     def solve(self, grid: Floats, heights: Floats, ceiling: Floats) -> tuple[float, Floats] | None:
-        """Solve over the known paths; edges that lie on the same ones enter as one, with the sum of their curves."""
+        """Solve over the known paths; edges on the same ones enter as one, with the sum of their curves."""
         rates = self._choices.rates
         edges = self.edges
         lengths = np.array([path.size for path in self.paths])
@@ -104,11 +104,12 @@ class PathSharing:
         if result is None:
             return None
         cost, solution, duals = result
-        share = np.bincount(group_of, weights=solution[n_pieces + path_of], minlength=n_groups)
-        # A group's price is split so that every edge sits at the same place between the slopes beside the share.
+        share = _sums(group_of, solution[n_pieces + path_of], n_groups)
+        # A group's price is split so that every edge sits at the same place between the slopes beside the
+        # share.
         below, above = _slopes_beside(grid, heights, share[group], ceiling)
-        sum_below = np.bincount(group, weights=below, minlength=n_groups)
-        spread = np.bincount(group, weights=above, minlength=n_groups) - sum_below
+        sum_below = _sums(group, below, n_groups)
+        spread = _sums(group, above, n_groups) - sum_below
         fraction = np.where(
             spread > 0, (duals[:n_groups] - sum_below) / np.where(spread > 0, spread, 1.0), 0.0
         )
@@ -134,7 +135,7 @@ class FlowSharing:
         return self._edges
 
     def extend(self, prices: Floats) -> bool:
-        """Add the edges of every path cheaper than what the flow pays at its own prices, the cheapest first."""
+        """Add the edges of paths cheaper than what the flow pays at its own prices, the cheapest first."""
         through = self._cheapest_through(prices)
         through[self._edges] = np.inf
         better = np.flatnonzero(through < self._path_cost * (1 - 1e-6))
@@ -144,7 +145,7 @@ class FlowSharing:
         return bool(better.size)
 
     def near(self, prices: Floats, slack: float) -> Ints:
-        """Return the edges on paths within a relative slack of the cheapest one: enough for a search after small changes."""
+        """Return the edges on paths within a relative slack of the cheapest: a start for the next search."""
         through = self._cheapest_through(prices)
         return np.flatnonzero(through <= (1 + slack) * through.min())
 
@@ -159,7 +160,8 @@ class FlowSharing:
         """Solve over the known edges; prices follow the differences of the node potentials."""
         graph, edges = self._graph, self._edges
         pieces = _pieces(grid, heights)
-        # No edge is used where it alone costs more than a whole path did; twice that leaves room for a first guess.
+        # No edge is used where it alone costs more than a whole path did; twice that leaves room for a first
+        # guess.
         cheap = -pieces.slope <= 2 * self._path_cost
         row, slope, width = pieces.row[cheap], pieces.slope[cheap], pieces.width[cheap]
         ends = np.concatenate([graph.tails[edges], graph.heads[edges]])
@@ -181,9 +183,13 @@ class FlowSharing:
             return None
         cost, solution, potential = result
         self._path_cost = potential[origin] - potential[destination]
-        share = np.bincount(row, weights=solution, minlength=edges.size)
+        share = _sums(row, solution, edges.size)
         below, above = _slopes_beside(grid, heights, share, ceiling)
         return -cost, np.clip(potential[head] - potential[tail], below, above)
+
+
+def _sums(rows: Ints, weights: Floats, n_rows: int) -> Floats:
+    return np.asarray(np.bincount(rows, weights=weights, minlength=n_rows), np.float64)
 
 
 @dataclass(frozen=True)
@@ -220,9 +226,9 @@ def _slopes_beside(grid: Floats, heights: Floats, share: Floats, ceiling: Floats
 def _solve(
     costs: Floats, matrix: coo_array, right_side: Floats, upper: Floats
 ) -> tuple[float, Floats, Floats] | None:
-    """Minimise costs over matrix @ x = right_side, 0 <= x <= upper; return the least cost, x and the duals."""
+    """Minimise costs over matrix @ x = right_side, 0 <= x <= upper: the least cost, x and the duals."""
     scale = max(float(np.median(np.abs(costs[costs != 0]))) if np.any(costs) else 1.0, 1e-300)
-    result = linprog(
+    result = linprog(  # type: ignore[call-overload]  # the stubs do not know sparse matrices
         costs / scale,
         A_eq=matrix.tocsc(),
         b_eq=right_side,

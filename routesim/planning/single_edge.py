@@ -1,12 +1,14 @@
 """One edge on its own: when to use it if every use pays a price, for every use history.
 
-Between prices, edges do not know of each other. What is left of an edge is a tiny deterministic control problem: its state is
-its own use history (one bit a round, the newest lowest), its moves are used and unused, and a use earns `reward - price`.
-Rewards are looked up by the *label* of a history: its count for a plain window, a little more for a window in blocks.
+Between prices, edges do not know of each other. What is left of an edge is a tiny deterministic control
+problem: its state is its own use history (one bit a round, the newest lowest), its moves are used and unused,
+and a use earns `reward - price`. Rewards are looked up by the *label* of a history: its count for a plain
+window, a little more for a window in blocks.
 
-What an edge can do does not depend on its rewards. A *use pattern* is the share of rounds a cycle of histories spends being used
-at each label, so a pattern found for one edge serves all: its reward on any edge is a scalar product. That is how edges that share
-a congestion curve, and edges whose tables change while they are being learned, share work.
+What an edge can do does not depend on its rewards. A *use pattern* is the share of rounds a cycle of
+histories spends being used at each label, so a pattern found for one edge serves all: its reward on any edge
+is a scalar product. That is how edges that share a congestion curve, and edges whose tables change while they
+are being learned, share work.
 """
 
 from dataclasses import dataclass
@@ -46,7 +48,7 @@ def plain_window(length: int) -> Window:
 
 
 def block_window(n_blocks: int) -> Window:
-    """Histories of whole blocks; the oldest block leaves the window while the present one runs, so it has its own labels."""
+    """Histories of whole blocks, labelled by their uses and by whether the oldest, now leaving, was one."""
     plain = plain_window(n_blocks)
     oldest = np.arange(1 << n_blocks, dtype=np.int64) >> (n_blocks - 1)
     return Window(n_blocks, plain.labels + (n_blocks + 1) * oldest, is_plain=False)
@@ -65,11 +67,13 @@ def block_rewards(rewards: Floats, window: int, n_blocks: int) -> Floats:
 
 @dataclass(frozen=True)
 class Moves:
-    """The histories with at most some number of uses, and where the moves between them lead (-1: out of the set)."""
+    """The histories with at most some number of uses, and where moves lead (-1: out of the set)."""
 
     histories: Ints
     after: Ints  # place of the next history: column 0 unused, column 1 used
-    before: Ints  # places of the two histories that lead here, by the move that is this history's newest round
+    before: (
+        Ints  # places of the two histories that lead here, by the move that is this history's newest round
+    )
 
 
 def moves_within(window: Window, most_uses: int) -> Moves:
@@ -99,7 +103,10 @@ def _improve_policy(
     mark: Ints,
     tolerance: float,
 ) -> int:
-    """Howard's policy iteration on the history graph; returns a state of the best cycle, `policy` and `value` at its end."""
+    """Howard's policy iteration.
+
+    Leaves its end in `policy` and `value`, returns a state of the best cycle.
+    """
     n_states = use_reward.size
     root = 0
     for _ in range(500):
@@ -124,7 +131,8 @@ def _improve_policy(
                 if total / length > best:
                     best = total / length
                     root = state
-        # Values backwards from the best cycle: first along the policy, then turning the rest of the states towards it.
+        # Values backwards from the best cycle: first along the policy, then turning the rest of the states
+        # towards it.
         mark[root] = -1
         value[root] = 0.0
         order[0] = root
@@ -193,7 +201,9 @@ def _best_averages(
             largest = max(largest, value[after[state, 0]] - value[state])
             if after[state, 1] >= 0:
                 largest = max(largest, use_reward[state] + value[after[state, 1]] - value[state])
-        averages[edge] = largest + 8 * 2.220446049250313e-16 * size  # three roundings of numbers of at most 4 * size
+        averages[edge] = (
+            largest + 8 * 2.220446049250313e-16 * size
+        )  # three roundings of numbers of at most 4 * size
 
         patterns[edge, :] = 0.0
         length = 0
@@ -210,13 +220,15 @@ def _best_averages(
 
 
 def best_averages(rewards: Floats, prices: Floats, window: Window) -> tuple[Floats, Floats]:
-    """Return, for each edge at its price, an upper bound on its best average and the use pattern of its best cycle.
+    """Return for each edge at its price an upper bound on its best average, and its best cycle's use pattern.
 
-    Whatever the values are, no cycle can average more than the largest `earned + value[next] - value[state]`, because the
-    differences cancel around a cycle. So the bound stands even where policy iteration stopped early or rounding misled it.
+    Whatever the values are, no cycle can average more than the largest `earned + value[next] - value[state]`,
+    because the differences cancel around a cycle. So the bound stands even where policy iteration stopped
+    early or rounding misled it.
 
-    Where rewards never rise with the count, a use that gains nothing can be left out: no later use finds a higher count
-    for it. So only histories with as many uses as there are counts with a gain need to be looked at.
+    Where rewards never rise with the count, a use that gains nothing can be left out: no later use finds a
+    higher count for it. So only histories with as many uses as there are counts with a gain need to be looked
+    at.
     """
     averages = np.empty(rewards.shape[0])
     patterns = np.empty(rewards.shape)
@@ -251,8 +263,9 @@ def toll_values(
 ) -> None:
     """Value of every history of every edge: lazy value iteration from zero, relative to the empty history.
 
-    The best prices sit where two cycles tie, and there values are not unique. Lazy iteration from zero converges to one of
-    them, which counts what the first uses earn; policy iteration would pick an arbitrary one.
+    The best prices sit where two cycles tie, and there values are not unique. Lazy iteration from zero
+    converges to one of them, which counts what the first uses earn; policy iteration would pick an arbitrary
+    one.
     """
     n_states = labels.size
     half = n_states >> 1

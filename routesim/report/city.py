@@ -6,27 +6,25 @@ from typing import NamedTuple
 
 import numpy as np
 
-from routesim.actions import ActionSet
 from routesim.network import RoadNetwork
 from routesim.report.plots import plot_regret
-from routesim.report.routes_map import write_map
+from routesim.report.routes_map import recommended_routes, route_shares, write_map
 from routesim.results import Run, write_json
 
 
 def write_report(
     folder: Path,
     network: RoadNetwork,
-    actions: ActionSet,
     runs: Mapping[str, Sequence[Run]],
     about: Mapping[str, object],
     title: str,
 ) -> None:
     """Write `summary.json`, `regret.png` and `map.html`."""
     plot_regret(runs, folder / "regret.png", title=title)
-    write_map(folder / "map.html", network, actions, runs, title)
+    write_map(folder / "map.html", network, runs, title)
     write_json(
         folder / "summary.json",
-        {**about, "table": [row._asdict() for row in table(runs)], "routes": _routes(network, actions, runs)},
+        {**about, "table": [row._asdict() for row in table(runs)], "routes": _routes(network, runs)},
     )
 
 
@@ -76,17 +74,15 @@ def verdict(runs: Mapping[str, Sequence[Run]]) -> str:
     return f"{words}, and {saved:.0%} less than sending everyone down the shortest path."
 
 
-def _routes(network: RoadNetwork, actions: ActionSet, runs: Mapping[str, Sequence[Run]]) -> list[dict[str, object]]:
-    plays = {
-        label: np.bincount(np.concatenate([run.actions for run in replications]), minlength=actions.n_actions)
-        for label, replications in runs.items()
-    }
+def _routes(network: RoadNetwork, runs: Mapping[str, Sequence[Run]]) -> list[dict[str, object]]:
+    routes = recommended_routes(runs)
+    shares = {label: route_shares(routes, replications).tolist() for label, replications in runs.items()}
     return [
         {
             "route": number + 1,
             "free_flow_s": float(network.free_flow_s[list(path)].sum()),
             "length_m": float(network.length_m[list(path)].sum()),
-            "shares": {label: float(count[number] / count.sum()) for label, count in plays.items()},
+            "shares": {label: share[number] for label, share in shares.items()},
         }
-        for number, path in enumerate(actions.paths)
+        for number, path in enumerate(routes)
     ]

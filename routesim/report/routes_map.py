@@ -12,7 +12,6 @@ from branca.element import MacroElement
 from jinja2 import Template
 from numpy.typing import NDArray
 
-from routesim.actions import ActionSet
 from routesim.errors import InputError
 from routesim.report.assets import Inline, escape, leaflet_script, leaflet_style
 from routesim.results import Run
@@ -100,18 +99,17 @@ class _RoutesLayer(MacroElement):
         self.data = json.dumps(data).replace("</", "<\\/")
 
 
-def write_map(
-    path: Path, network: "RoadNetwork", actions: ActionSet, runs: Mapping[str, Sequence[Run]], title: str
-) -> None:
+def write_map(path: Path, network: "RoadNetwork", runs: Mapping[str, Sequence[Run]], title: str) -> None:
     """Write one self-contained page: every learner's routes, their width the share of recommendations."""
     if not runs:
         raise InputError("a map needs at least one learner's runs, got none")
-    layers = [_Layer(label, _shares(actions, replications)) for label, replications in runs.items()]
-    free_flow = [float(network.free_flow_s[list(route)].sum()) for route in actions.paths]
+    routes = recommended_routes(runs)
+    layers = [_Layer(label, route_shares(routes, replications)) for label, replications in runs.items()]
+    free_flow = [float(network.free_flow_s[list(route)].sum()) for route in routes]
     data = {
         "roads": _roads(network),
-        "routes": [_pack(_route_shape(network, route)) for route in actions.paths],
-        "colours": [_ROUTE_COLOURS[number % len(_ROUTE_COLOURS)] for number in range(actions.n_actions)],
+        "routes": [_pack(_route_shape(network, route)) for route in routes],
+        "colours": [_ROUTE_COLOURS[number % len(_ROUTE_COLOURS)] for number in range(len(routes))],
         "order": [np.argsort(-layer.shares, kind="stable").tolist() for layer in layers],
         "layers": [
             {
@@ -120,12 +118,12 @@ def write_map(
                 "texts": [
                     f"route {number + 1}, {escape(_via(network, route))}: {layer.shares[number]:.1%} of "
                     f"recommendations, {free_flow[number]:.0f} s on empty roads"
-                    for number, route in enumerate(actions.paths)
+                    for number, route in enumerate(routes)
                 ],
             }
             for layer in layers
         ],
-        "ends": _ends(network, actions),
+        "ends": _ends(network, routes),
         "caption": f"{title}. The wider a route, the more often it was recommended.",
     }
     page = folium.Map(tiles=None, zoom_snap=0.25)
@@ -155,10 +153,20 @@ class _Credit(MacroElement):
         self.credit = json.dumps(credit).replace("</", "<\\/")
 
 
-def _shares(actions: ActionSet, runs: Sequence[Run]) -> NDArray[np.float64]:
+def recommended_routes(runs: Mapping[str, Sequence[Run]]) -> list[tuple[int, ...]]:
+    """Return every route of the runs once, in the order of their numbers."""
+    every = (path for replications in runs.values() for run in replications for path in run.paths)
+    return list(dict.fromkeys(every))
+
+
+def route_shares(routes: Sequence[tuple[int, ...]], runs: Sequence[Run]) -> NDArray[np.float64]:
     """Return how often each route was recommended, as a share of all rounds of all replications."""
-    counts = sum(np.bincount(run.actions, minlength=actions.n_actions) for run in runs)
-    return np.asarray(counts, dtype=np.float64) / sum(run.rounds for run in runs)
+    place = {route: number for number, route in enumerate(routes)}
+    counts = np.zeros(len(routes))
+    for run in runs:
+        played = np.bincount(run.actions, minlength=len(run.paths))
+        counts[[place[path] for path in run.paths]] += played
+    return counts / sum(run.rounds for run in runs)
 
 
 def _roads(network: "RoadNetwork") -> list[tuple[list[list[int]], str, float]]:
@@ -190,7 +198,7 @@ def _via(network: "RoadNetwork", route: Sequence[int]) -> str:
     return f"via {max(seconds, key=lambda name: seconds[name])}" if seconds else "unnamed streets"
 
 
-def _ends(network: "RoadNetwork", actions: ActionSet) -> list[tuple[list[float], str]]:
-    first, last = actions.paths[0][0], actions.paths[0][-1]
+def _ends(network: "RoadNetwork", routes: Sequence[tuple[int, ...]]) -> list[tuple[list[float], str]]:
+    first, last = routes[0][0], routes[0][-1]
     origin, destination = network.shape(first)[0], network.shape(last)[-1]
     return [([origin[1], origin[0]], "origin"), ([destination[1], destination[0]], "destination")]

@@ -80,7 +80,7 @@ def test_an_epoch_ends_when_a_pair_has_doubled() -> None:
     for _ in range(60):
         before = learner.tally.visits.copy()
         policy, tally = learner.epoch(now)
-        now += world.play(policy, tally, Trace.empty(100_000))
+        now += world.play(policy.table, tally, Trace.empty(100_000))
         during = tally.visits - before
         grown = during >= np.maximum(1, before)
         assert grown.sum() == 1, "on arms one pair fills the epoch, in its last round"
@@ -132,7 +132,7 @@ def coverage(confidence: float, noise_std: float, runs: int = 200) -> float:
             policy, tally = learner.epoch(now)
             lower, upper = learner.confidence_set(now)
             held = held and bool(((lower <= world.rewards) & (world.rewards <= upper)).all())
-            now += world.play(policy, tally, Trace.empty(3_000 - now))
+            now += world.play(policy.table, tally, Trace.empty(3_000 - now))
         good += held
     return good / runs
 
@@ -165,7 +165,7 @@ def test_optimism_is_justified() -> None:
         policy, tally = learner.epoch(now)
         assert learner.plan is not None
         assert learner.plan.value >= best - 1e-9
-        now += world.play(policy, tally, Trace.empty(100_000))
+        now += world.play(policy.table, tally, Trace.empty(100_000))
 
 
 def test_window_zero_is_a_plain_bandit_and_carmab_finds_the_best_arm() -> None:

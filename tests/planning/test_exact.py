@@ -139,7 +139,7 @@ def test_a_warm_start_changes_no_value() -> None:
 
 def test_too_many_histories_name_the_numbers_and_the_way_out() -> None:
     with pytest.raises(TooManyStatesError, match=r"8 actions and window 9 .* 1\.34e\+08 .* reaches window 7"):
-        rs.plan(rs.ActionSet.arms(8), np.zeros((8, 10)), 9)
+        rs.plan(rs.ActionSet.arms(8), np.zeros((8, 10)), 9, method="exact")
     with pytest.raises(TooManyStatesError, match=r"Karp.*16,384 histories.*exact"):
         rs.plan(rs.ActionSet.arms(4), np.zeros((4, 8)), 7, method="karp")
 

@@ -23,12 +23,12 @@ HOSTILE = "<script>document.title='broken'</script></script>`${document.title='b
 def runs(shares: list[int]) -> list[rs.Run]:
     actions = np.repeat(np.arange(len(shares)), shares).astype(np.int32)
     nothing = np.zeros(len(actions))
-    return [rs.Run("made up", actions, nothing, nothing, 0.0, 0.0, seed=0)]
+    return [rs.Run("made up", actions, nothing, nothing, 0.0, 0.0, seed=0, paths=ROUTES.paths)]
 
 
 def page(tmp_path: Path, network: rs.RoadNetwork = HELSINKI, title: str = "a test") -> Path:
     path = tmp_path / "map.html"
-    write_map(path, network, ROUTES, {"One": runs([5, 3, 0, 2]), "Two": runs([0, 0, 9, 0])}, title)
+    write_map(path, network, {"One": runs([5, 3, 0, 2]), "Two": runs([0, 0, 9, 0])}, title)
     return path
 
 
@@ -41,7 +41,7 @@ def test_nothing_is_fetched_from_anywhere(tmp_path: Path) -> None:
 
 def test_a_map_of_nobody_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="at least one learner"):
-        write_map(tmp_path / "map.html", HELSINKI, ROUTES, {}, "")
+        write_map(tmp_path / "map.html", HELSINKI, {}, "")
 
 
 def test_escaped_text_has_nothing_that_acts() -> None:
