@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from routesim.cities import list_cities as list_cities
     from routesim.cities import load_city as load_city
     from routesim.cities import load_zones as load_zones
+    from routesim.contexts import DrawnContexts as DrawnContexts
     from routesim.contexts import GaussianContexts as GaussianContexts
     from routesim.contexts import UniformContexts as UniformContexts
     from routesim.contextual import ContextualEnvironment as ContextualEnvironment
@@ -56,6 +57,7 @@ _HOMES = {
     "CARMAB": "learners.carmab",
     "Comparator": "experiment",
     "ContextualEnvironment": "contextual",
+    "DrawnContexts": "contexts",
     "EpsilonGreedy": "learners.baselines",
     "Feedback": "environment",
     "GaussianContexts": "contexts",

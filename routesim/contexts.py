@@ -23,6 +23,7 @@ BLOCK_NUMBERS = 1 << 19
 """How many numbers one block of contexts holds at most, eight bytes each."""
 
 _SLACK = 1 + 1e-9
+_DRAWN = 1 << 10
 
 
 @dataclass
@@ -132,6 +133,21 @@ class UniformContexts:
     def __call__(self, rng: np.random.Generator, n: int) -> Floats:
         """Return the features of `n` rounds."""
         return unit_vectors(rng, (n, self.n_edges, self.dimension))
+
+
+@dataclass(frozen=True, eq=False)
+class DrawnContexts:
+    """Known contexts drawn from a sampler beforehand: made block by block from `seed` whenever they are asked for."""
+
+    sampler: Sampler
+    seed: int
+
+    def __call__(self, first: int, last: int) -> Floats:
+        """Return the features of rounds `first` up to `last`."""
+        numbers = range(first // _DRAWN, -(-last // _DRAWN))
+        blocks = [np.asarray(self.sampler(np.random.default_rng((self.seed, number)), _DRAWN)) for number in numbers]
+        start = first - numbers.start * _DRAWN
+        return np.concatenate(blocks)[start : start + last - first]
 
 
 def unit_vectors(rng: np.random.Generator, shape: tuple[int, ...]) -> Floats:

@@ -12,6 +12,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from routesim.contexts import DrawnContexts
 from routesim.errors import InputError
 from routesim.network import RoadNetwork
 
@@ -22,8 +23,6 @@ _MAIN_ROADS = (*_MOTORWAYS, "primary", "secondary")
 _SIDE_STREETS = ("residential", "living_street", "service", "unclassified")
 EDGE_COLUMNS = ("time", "length", "slowness", "motorway", "main_road", "side_street")
 """Seconds, metres, seconds beyond those at 100 km/h, and the seconds on roads of a class (0 on others)."""
-
-_KNOWN_BLOCK = 1 << 12
 
 
 class RoadFeatures:
@@ -156,9 +155,9 @@ class Travellers:
         """Return the sampler of contexts, for an environment with stochastic contexts."""
         return TripSampler(self, features)
 
-    def known(self, features: RoadFeatures, seed: int) -> "KnownTrips":
+    def known(self, features: RoadFeatures, seed: int) -> DrawnContexts:
         """Return the same distribution drawn beforehand, as a function of (first, last) round for known contexts."""
-        return KnownTrips(TripSampler(self, features), seed)
+        return DrawnContexts(TripSampler(self, features), seed)
 
 
 class TripSampler:
@@ -177,20 +176,6 @@ class TripSampler:
     def __call__(self, rng: np.random.Generator, n: int) -> Floats:
         """Return the features of `n` trips."""
         return self.features.block(self.travellers.draw(rng, n)[:, self._places])
-
-
-class KnownTrips:
-    """Contexts of trips that are known beforehand, made block by block from a seed whenever they are asked for."""
-
-    def __init__(self, sampler: TripSampler, seed: int) -> None:
-        self.sampler, self.seed = sampler, seed
-
-    def __call__(self, first: int, last: int) -> Floats:
-        """Return the features of rounds `first` up to `last`."""
-        numbers = range(first // _KNOWN_BLOCK, -(-last // _KNOWN_BLOCK))
-        blocks = [self.sampler(np.random.default_rng((self.seed, number)), _KNOWN_BLOCK) for number in numbers]
-        start = first - numbers.start * _KNOWN_BLOCK
-        return np.concatenate(blocks)[start : start + last - first]
 
 
 def _edge_column(network: RoadNetwork, name: str) -> Floats:

@@ -66,6 +66,7 @@ def test_the_public_names_are_these() -> None:
     assert rs.__all__ == sorted(
         [
             "ActionSet",
+            "DrawnContexts",
             "compare",
             "UniformContexts",
             "Travellers",
