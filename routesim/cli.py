@@ -138,14 +138,15 @@ def _run_city(scenario: "CityScenario", folder: Path, workers: int, *, quiet: bo
     cells = [
         [
             row.learner + (" (informed)" if row.informed else ""),
-            f"{row.mean_trip_s:.1f}",
+            f"{row.mean_trip_s:.1f} ± {row.plus_minus_s:.1f}",
             f"{row.mean_trip_in_the_end_s:.1f} ± {row.standard_error_s:.1f}",
             f"{round(row.above_best, 3) + 0.0:+.1%}",
         ]
         for row in table(runs)
     ]
     heading = f"{actions.n_actions} routes, {scenario.rounds:,} trips, {scenario.replications} replications"
-    columns = ["learner", "mean trip, s", "in the end, s", "above the best possible"]
+    measure = "mean trip, s" if scenario.city.travellers is None else "mean cost, s"
+    columns = ["learner", measure, "in the end, s", "above the best possible"]
     _show_table(f"{scenario.title}\n{heading}", columns, cells)
     typer.echo(verdict(runs))
     typer.echo(f"open the map: {folder / 'map.html'}")

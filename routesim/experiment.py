@@ -48,9 +48,9 @@ def run(
     """
     rounds = _at_least_one("rounds", rounds)
     world, player = copy.copy(environment), copy.deepcopy(learner)
-    noise_seed, learner_seed = _seeds(seed, replication).spawn(2)
-    world.reset(np.random.default_rng(noise_seed), rounds)
-    player.start(world.task(player.knows, rounds), np.random.default_rng(learner_seed))
+    world_rng, learner_rng = _generators(seed, replication)
+    world.reset(world_rng, rounds)
+    player.start(world.task(player.knows, rounds), learner_rng)
     trace = Trace.empty(rounds)
     _play(world, player, trace, compiled=compiled, progress=progress)
     if comparator is None:
@@ -103,10 +103,9 @@ def compare(
             raise InputError("the noise-aware optimum is there for rounds with contexts only")
         best = plan(environment.actions, environment.rewards, environment.window)
         return Comparator(best.value, best.bound)
-    noise_seed, planner_seed = _seeds(seed, replication).spawn(2)
     world, oracle = copy.copy(environment), Oracle()
-    world.reset(np.random.default_rng(noise_seed), rounds)
-    oracle.start(world.task("rewards", rounds), np.random.default_rng(planner_seed))
+    world.reset(_generators(seed, replication)[0], rounds)
+    oracle.start(world.task("rewards", rounds), _generators(seed, replication)[1])
     trace = Trace.empty(rounds)
     _play(world, oracle, trace, compiled=True, progress=None)
     value = bound = float(trace.expected_rewards.mean())
@@ -114,12 +113,12 @@ def compare(
         return Comparator(value, bound, trace.expected_rewards)
     planner = ContextualPlanner(world.actions, world.window, world.multipliers)
     size = world.contexts.block
-    bases = world.bases_of_rounds(np.random.default_rng(noise_seed))
+    bases = world.bases_of_rounds(_generators(seed, replication)[0])
     if not world.contexts.known:
         bound = planner.best(bases, 0, rounds, reads=size) / rounds
     aware = None
     if noise_aware:
-        by_edge = world.noise_of_rounds(np.random.default_rng(noise_seed), rounds)
+        by_edge = world.noise_of_rounds(_generators(seed, replication)[0], rounds)
         bonus = (world.actions.incidence @ by_edge.T).T
         aware = planner.best(bases, 0, rounds, lambda first, last: bonus[first:last], reads=size) / rounds
     return Comparator(value, bound, trace.expected_rewards, aware)
@@ -213,6 +212,11 @@ def _replication(
         (instance_seed,) = _seeds(seed, replication, "instance").spawn(1)
         environment = environment(np.random.default_rng(instance_seed))
     return run(environment, learner, rounds, seed, replication=replication, comparator=comparator)
+
+
+def _generators(seed: int, replication: int) -> list[np.random.Generator]:
+    """Return fresh generators of the world and of the learner, which spawn the same children each time."""
+    return [np.random.default_rng(one) for one in _seeds(seed, replication).spawn(2)]
 
 
 def _seeds(seed: int, replication: int, stream: str = "run") -> np.random.SeedSequence:

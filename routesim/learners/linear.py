@@ -55,11 +55,11 @@ class _Linear(ABC):
             raise InputError("this learner needs feedback with features; play it in a ContextualEnvironment")
         regressors = feedback.features * self._multipliers[feedback.edges, feedback.counts][:, np.newaxis]
         self._moment += feedback.rewards @ regressors
+        self._gram += regressors.T @ regressors
         if len(regressors) == 1:  # Sherman and Morrison
             shift = self._inverse @ regressors[0]
             self._inverse -= np.outer(shift, shift) / (1 + regressors[0] @ shift)
         else:
-            self._gram += regressors.T @ regressors
             self._inverse = np.asarray(np.linalg.inv(self._gram), dtype=np.float64)
         self.theta = self._inverse @ self._moment
 
