@@ -66,6 +66,21 @@ class ContextualPolicy(NamedTuple):
         )
 
 
+@dataclass(frozen=True, eq=False)
+class StepPolicy:
+    """What to do up to round `last`, asked step by step: a function of the bases under `theta` and the history."""
+
+    theta: Floats
+    choose: Callable[[Floats, tuple[Any, ...]], int]
+    last: int
+
+    def __call__(self, task: Task, observation: Observation) -> int:  # noqa: ARG002 - as the policy above is called
+        """Return the action of the coming round."""
+        if observation.features is None:
+            raise InputError("this policy needs the features of the round; they may not be None")
+        return self.choose(observation.features @ self.theta, observation.history)
+
+
 @dataclass
 class Fit:
     """The sums of a least-squares fit of rewards to features times multiplier; they do not grow with the rounds."""

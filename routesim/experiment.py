@@ -19,7 +19,7 @@ from routesim.learners.baselines import Oracle
 from routesim.planning import plan
 from routesim.planning.base import Plan
 from routesim.planning.contextual import ContextualPlanner
-from routesim.planning.exact import TablePolicy
+from routesim.planning.exact import TablePolicy, fits
 from routesim.results import Run
 
 EnvironmentMaker: TypeAlias = Callable[[np.random.Generator], RoundEnvironment]
@@ -95,7 +95,8 @@ def compare(
 
     With known contexts it is the dynamic programme with the true theta over all rounds, without the noise. With
     stochastic ones it is the best stationary policy, playing the contexts of the run; no policy whatever could earn
-    more on them than the bound, which is the dynamic programme's value.
+    more on them than the bound, which is the dynamic programme's value. Where the joint histories are too many, it is
+    the policy planned edge by edge, and the bound the one its prices prove for the contexts of the run.
     """
     rounds = _at_least_one("rounds", rounds)
     if not isinstance(environment, ContextualEnvironment):
@@ -109,16 +110,13 @@ def compare(
     trace = Trace.empty(rounds)
     _play(world, oracle, trace, compiled=True, progress=None)
     value = bound = float(trace.expected_rewards.mean())
-    if world.contexts.known and not noise_aware:
-        return Comparator(value, bound, trace.expected_rewards)
-    planner = ContextualPlanner(world.actions, world.window, world.multipliers)
-    size = world.contexts.block
-    bases = world.bases_of_rounds(_generators(seed, replication)[0])
-    if not world.contexts.known:
-        bound = planner.best(bases, 0, rounds, reads=size) / rounds
+    bases, size = world.bases_of_rounds(_generators(seed, replication)[0]), world.contexts.block
+    if not (world.contexts.known and fits(world.actions.n_listed, world.window)):
+        bound = oracle.bound(bases, rounds) / rounds
     aware = None
     if noise_aware:
         by_edge = world.noise_of_rounds(_generators(seed, replication)[0], rounds)
+        planner = ContextualPlanner(world.actions, world.window, world.multipliers)
         bonus = (world.actions.incidence @ by_edge.T).T
         aware = planner.best(bases, 0, rounds, lambda first, last: bonus[first:last], reads=size) / rounds
     return Comparator(value, bound, trace.expected_rewards, aware)

@@ -1,7 +1,7 @@
 """Baselines: what people would use otherwise. The first three ignore congestion; the informed ones know it."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
@@ -13,7 +13,7 @@ from routesim.contextual import ContextualPolicy, Fit
 from routesim.environment import Feedback, Knowledge, Observation, Tally, Task
 from routesim.errors import InputError
 from routesim.learners.base import Epoch
-from routesim.learners.carcb import Plans
+from routesim.learners.carcb import AnyPolicy, Plans
 from routesim.planning import Planner
 from routesim.planning.base import Policy
 from routesim.planning.cycles import CyclePolicy
@@ -172,7 +172,7 @@ class Oracle(_FixedPolicy):
     """Informed: knows the true rewards and plays the best policy known; nobody beats an exact one for long.
 
     With known contexts that is the best sequence of actions over all rounds; with stochastic ones the best stationary
-    policy for a sample of `sample` contexts.
+    policy for a sample of `sample` contexts; edge by edge where the joint histories are too many.
     """
 
     sample: int = 8192
@@ -205,9 +205,18 @@ class Oracle(_FixedPolicy):
 
     def epoch(self, now: int) -> Epoch | None:
         """Return the policy in force at round `now`, with a tally that is never full."""
-        return super().epoch(now) if self._plans is None else Epoch(self._part_at(now), self._nothing)
+        if self._plans is None:
+            return super().epoch(now)
+        part = self._part_at(now)
+        return Epoch(part, self._nothing) if isinstance(part, ContextualPolicy) else None
 
-    def _part_at(self, now: int) -> ContextualPolicy:
+    def bound(self, bases: Callable[[int, int], NDArray[np.float64]], rounds: int) -> float:
+        """Return a sum of rewards that no policy exceeds over rounds with these true bases."""
+        if self._plans is None:
+            raise InputError("bases change from round to round only where rounds have contexts")
+        return self._plans.bound(bases, rounds)
+
+    def _part_at(self, now: int) -> AnyPolicy:
         while now >= self._part.last:
             self._part = next(self._policies)
         return self._part

@@ -16,6 +16,7 @@ from routesim.actions import ActionSet
 from routesim.errors import InputError, TooManyStatesError
 from routesim.planning.backups import Graph, backward, gains, iterate
 from routesim.planning.exact import MAX_ARCS, check_size
+from routesim.planning.groups import EdgeGroups
 
 Floats: TypeAlias = NDArray[np.float64]
 Bases: TypeAlias = Callable[[int, int], Floats]
@@ -69,43 +70,28 @@ class ContextualPlanner:
     window: int
     multipliers: Floats
     stored: int = STORED_BYTES
-    _order: NDArray[np.intp] = field(init=False, repr=False)
-    _starts: NDArray[np.intp] = field(init=False, repr=False)
-    _indptr: NDArray[np.int64] = field(init=False, repr=False)
-    _indices: NDArray[np.int32] = field(init=False, repr=False)
+    groups: EdgeGroups = field(init=False, repr=False)
     _tables: tuple[Floats, ...] = field(init=False, repr=False)
-    _curves: Floats = field(init=False, repr=False)
     _recent: NDArray[np.uint8] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         n_actions = self.actions.n_listed
         check_size(n_actions, self.window)
-        # Edges used by the same actions with the same multipliers always have the same multiplier: one group.
-        used = self.actions.incidence.toarray().astype(bool)
-        _, row_of_edge = np.unique(self.multipliers, axis=0, return_inverse=True)
-        members = np.column_stack((row_of_edge.reshape(-1), np.packbits(used.T, axis=1)))
-        _, chosen, group_of_edge = np.unique(members, axis=0, return_index=True, return_inverse=True)
-        group_of_edge = group_of_edge.reshape(-1)
-        n_groups = len(chosen)
+        groups = EdgeGroups(self.actions, self.multipliers)
+        n_groups = len(groups)
         if n_groups * n_actions**self.window > MAX_ARCS:
             raise TooManyStatesError(
                 f"{n_actions} actions and window {self.window} make {n_actions**self.window:,} joint histories, and "
                 f"with {n_groups} groups of edges more multipliers than the contextual planner holds ({MAX_ARCS:,}); "
-                f"use fewer actions or a shorter window"
+                f'use fewer actions, a shorter window, or planner="edgewise"'
             )
-        by_group = used[:, chosen]
-        order = np.argsort(group_of_edge, kind="stable")
         put = object.__setattr__
-        put(self, "_order", order)
-        put(self, "_starts", np.searchsorted(group_of_edge[order], np.arange(n_groups)))
-        put(self, "_indptr", np.concatenate(([0], np.cumsum(by_group.sum(axis=1)))))
-        put(self, "_indices", np.nonzero(by_group)[1].astype(np.int32))
-        put(self, "_curves", self.multipliers[chosen])
+        put(self, "groups", groups)
         # Where no two actions share an edge, a history's oldest action concerns no action but itself.
-        disjoint = self.window > 0 and bool((by_group.sum(axis=0) == 1).all())
+        disjoint = self.window > 0 and bool((groups.used.sum(axis=0) == 1).all())
         put(self, "_recent", _action_counts(n_actions, self.window - 1 if disjoint else -1))
         lengths = range(self.window + 1)
-        put(self, "_tables", tuple(_history_table(by_group, self.multipliers[chosen], length) for length in lengths))
+        put(self, "_tables", tuple(_history_table(groups.used, groups.curves, length) for length in lengths))
 
     @property
     def n_histories(self) -> int:
@@ -157,7 +143,7 @@ class ContextualPlanner:
         nothing = np.zeros((1, self.actions.n_listed))
         unkept = np.empty((0, 0), dtype=np.uint8)
         for start, end in reversed(_cut(first, last, reads)):
-            grouped = self._grouped(bases(start, end))
+            grouped = self.groups.sums(bases(start, end))
             extra = nothing if bonus is None else np.ascontiguousarray(bonus(start, end))
             # Early rounds have shorter histories, a number of their own each.
             steady = min(max(self.window, start), end)
@@ -187,7 +173,7 @@ class ContextualPlanner:
         values = np.zeros(self.n_histories) if start is None else start.copy()
         width = tolerance * float(np.abs(bases).max(initial=0.0))
         graph = self._graph(self.window)
-        return Stationary(values, *iterate(self._grouped(bases), weights, *graph, values, width, max_sweeps))
+        return Stationary(values, *iterate(self.groups.sums(bases), weights, *graph, values, width, max_sweeps))
 
     def certify(self, values: Floats, bases: Floats, level: float = 0.99) -> Certificate:
         """Return what `values` prove about the average reward, from fresh contexts with these `bases`."""
@@ -196,20 +182,14 @@ class ContextualPlanner:
         from scipy.special import ndtri
 
         mean, spread = np.zeros(self.n_histories), np.zeros(self.n_histories)
-        gains(self._grouped(bases), *self._graph(self.window), values, mean, spread)
+        gains(self.groups.sums(bases), *self._graph(self.window), values, mean, spread)
         half = -ndtri((1 - level) / (2 * self.n_histories)) * spread / np.sqrt(len(bases))
         return Certificate(float((mean - half).min()), float((mean + half).max()), level)
 
     def _graph(self, length: int) -> Graph:
         """Return the histories of `length` actions as kernels read them."""
         recent = self._recent if length == self.window else self._recent[:0]
-        return self._tables[length], self._curves, recent, self._indptr, self._indices
-
-    def _grouped(self, bases: Floats) -> Floats:
-        """Add up the bases of each group of edges."""
-        if len(self._starts) == bases.shape[1]:
-            return bases[:, self._order]
-        return np.ascontiguousarray(np.add.reduceat(bases[:, self._order], self._starts, axis=1))
+        return self._tables[length], self.groups.curves, recent, self.groups.indptr, self.groups.indices
 
 
 def _cut(first: int, last: int, size: int) -> list[tuple[int, int]]:

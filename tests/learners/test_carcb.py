@@ -210,10 +210,10 @@ def test_a_fit_that_stays_singular_says_what_to_do() -> None:
     assert rs.run(world, rs.CARCB(ridge=1e-3), 3_000, seed=0).average_regret[-1] < 0.02
 
 
-def test_too_many_histories_are_an_error_that_says_so() -> None:
+def test_too_many_histories_for_the_exact_planner_are_an_error_that_says_so() -> None:
     world = paper(10, 9, 20, 0)
     with pytest.raises(InputError, match="10 actions and window 9"):
-        rs.run(world, rs.CARCB(), 20)
+        rs.run(world, rs.CARCB(planner="exact"), 20)
 
 
 def test_a_started_learner_can_be_run_again() -> None:
