@@ -4,11 +4,13 @@ import warnings
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from operator import index
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from routesim.checks import numbers, whole
 from routesim.errors import FewerPathsWarning, InputError, NoPathError
 from routesim.network import RoadNetwork
 from routesim.paths import all_paths, k_shortest, penalty_paths
@@ -75,9 +77,7 @@ class ActionSet:
     @classmethod
     def arms(cls, k: int) -> Self:
         """Return `k` plain bandit arms: k parallel roads of one edge each."""
-        if k < 1:
-            raise InputError(f"a bandit needs at least one arm, got k={k}")
-        return cls((arm,) for arm in range(k))
+        return cls((arm,) for arm in range(whole("the number of arms", k, least=1)))
 
     @classmethod
     def between(
@@ -100,9 +100,8 @@ class ActionSet:
         error if there are more than `limit`. Fewer paths than asked for are a FewerPathsWarning.
         """
         graph = _graph(network)
-        start, end = _node(network, origin), _node(network, destination)
-        if start == end:
-            raise InputError(f"origin and destination are the same node {network.labels[start]!r}; choose two")
+        start, end = _ends(network, origin, destination)
+        k = whole("k", k, least=1)
         try:
             if method == "penalty":
                 limits = {"max_overlap": max_overlap, "max_detour": max_detour}
@@ -148,9 +147,7 @@ class ActionSet:
     @classmethod
     def on_graph(cls, network: RoadNetwork, origin: Place, destination: Place) -> Self:
         """Return every path of the network from `origin` to `destination`; an action is a tuple of edge indices."""
-        start, end = _node(network, origin), _node(network, destination)
-        if start == end:
-            raise InputError(f"origin and destination are the same node {network.labels[start]!r}; choose two")
+        start, end = _ends(network, origin, destination)
         actions = cls.__new__(cls)
         actions._set(
             paths=None,
@@ -168,8 +165,8 @@ class ActionSet:
         """Return one set for several pairs of ends on the same roads; a round serves one pair, drawn by its rate."""
         if len(sets) == 0 or len(sets) != len(rates):
             raise InputError(f"several pairs need one rate each, got {len(sets)} sets and {len(rates)} rates")
-        if not all(np.isfinite(rate) and rate > 0 for rate in rates):
-            raise InputError(f"rates must be finite and above 0, got {list(rates)}")
+        if (numbers("rates", rates) <= 0).any():
+            raise InputError(f"rates must be above 0, got {list(rates)}")
         if any(len(one.rates) > 1 for one in sets):
             raise InputError("each set of several must have one pair of ends; join them all at once")
         if len({one.graph is None for one in sets}) > 1:
@@ -190,7 +187,7 @@ class ActionSet:
     @classmethod
     def from_incidence(cls, incidence: Any) -> Self:
         """Return the actions given by the rows of an action x edge matrix of zeros and ones."""
-        matrix = np.asarray(incidence.toarray() if hasattr(incidence, "toarray") else incidence)
+        matrix = numbers("an incidence", incidence.toarray() if hasattr(incidence, "toarray") else incidence)
         if matrix.ndim != 2:
             raise InputError(f"an incidence is a matrix of actions x edges, got {matrix.ndim} dimension(s)")
         if not np.isin(matrix, (0, 1)).all():
@@ -257,7 +254,10 @@ class ActionSet:
 
 
 def _checked_path(number: int, path: Sequence[int]) -> tuple[int, ...]:
-    edges = tuple(int(edge) for edge in path)
+    try:
+        edges = tuple(index(edge) for edge in path)
+    except TypeError:
+        raise InputError(f"action {number} must be a sequence of edge indices, got {path!r:.80}") from None
     if not edges:
         raise InputError(f"action {number} is empty; every action uses at least one edge")
     if min(edges) < 0:
@@ -272,8 +272,15 @@ def _graph(network: RoadNetwork) -> Graph:
     return Graph.build(network.tails, network.heads, network.n_nodes, no_through=network.no_through)
 
 
+def _ends(network: RoadNetwork, origin: Place, destination: Place) -> tuple[int, int]:
+    start, end = _node(network, origin), _node(network, destination)
+    if start == end:
+        raise InputError(f"origin and destination are the same node {network.labels[start]!r}; choose two")
+    return start, end
+
+
 def _node(network: RoadNetwork, place: Place) -> int:
     """Return the index of the node with this label, or else nearest to this (lon, lat)."""
-    if isinstance(place, tuple | list) and len(place) == 2 and tuple(place) not in network.labels:
+    if isinstance(place, tuple | list) and len(place) == 2 and not network.has_node(tuple(place)):
         return network.node_index(network.nearest_node(*place))
     return network.node_index(place)

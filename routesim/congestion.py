@@ -17,6 +17,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from routesim.checks import number, numbers
 from routesim.errors import InputError
 
 Counts: TypeAlias = NDArray[np.int32] | NDArray[np.int64] | NDArray[np.float64]
@@ -58,8 +59,8 @@ class Linear:
     floor: float = 0.0
 
     def __post_init__(self) -> None:
-        if not (np.isfinite(self.slope) and np.isfinite(self.floor)):
-            raise InputError(f"Linear needs finite numbers, got slope={self.slope}, floor={self.floor}")
+        number("Linear's slope", self.slope)
+        number("Linear's floor", self.floor)
 
     def __call__(self, counts: Counts) -> NDArray[np.float64]:
         """Return the multiplier at each count."""
@@ -74,10 +75,8 @@ class Threshold:
     beyond: float
 
     def __post_init__(self) -> None:
-        if self.limit < 1:
-            raise InputError(f"Threshold's limit must be at least 1 use, got {self.limit}")
-        if not (np.isfinite(self.beyond) and self.beyond >= 0):
-            raise InputError(f"Threshold's multiplier beyond the limit must be at least 0, got {self.beyond}")
+        number("Threshold's limit of uses", self.limit, least=1)
+        number("Threshold's multiplier beyond the limit", self.beyond, least=0)
 
     def __call__(self, counts: Counts) -> NDArray[np.float64]:
         """Return the multiplier at each count."""
@@ -97,17 +96,11 @@ class BPR:
     beta: ArrayLike = 4.0
 
     def __post_init__(self) -> None:
-        for name, value, least in (
-            ("capacity", self.capacity, None),
-            ("alpha", self.alpha, 0),
-            ("beta", self.beta, 0),
-        ):
-            if value is None:
-                continue
-            numbers = _floats(value)
-            if not np.isfinite(numbers).all() or (numbers <= 0 if least is None else numbers < least).any():
-                rule = "above 0" if least is None else "at least 0"
-                raise InputError(f"BPR's {name} must be finite and {rule}, got {value!r}")
+        for name, value in (("alpha", self.alpha), ("beta", self.beta)):
+            if (numbers(f"BPR's {name}", value) < 0).any():
+                raise InputError(f"BPR's {name} must be at least 0, got {value!r}")
+        if self.capacity is not None and (numbers("BPR's capacity", self.capacity) <= 0).any():
+            raise InputError(f"BPR's capacity must be above 0, got {self.capacity!r}")
 
     def __call__(self, counts: Counts) -> NDArray[np.float64]:
         """Return the multiplier at each count."""
@@ -124,9 +117,9 @@ class Table:
     values: ArrayLike
 
     def __post_init__(self) -> None:
-        values = _floats(self.values)
-        if values.ndim not in (1, 2) or values.size == 0 or not np.isfinite(values).all():
-            raise InputError(f"Table needs finite multipliers, one row or one row per edge, got shape {values.shape}")
+        values = numbers("Table's multipliers", self.values)
+        if values.ndim not in (1, 2) or values.size == 0:
+            raise InputError(f"Table needs multipliers, one row or one row per edge, got shape {values.shape}")
 
     def __call__(self, counts: Counts) -> NDArray[np.float64]:
         """Return the multiplier at each count."""

@@ -253,6 +253,10 @@ class RoadNetwork:
         straight = np.column_stack((self.x[ends], self.y[ends]))
         return straight[:0] if np.isnan(straight).any() else straight
 
+    def has_node(self, label: Hashable) -> bool:
+        """Tell whether a node has this label."""
+        return label in self.__dict__["_index"]
+
     def node_index(self, label: Hashable) -> int:
         """Return the index of the node with this label."""
         index: dict[Hashable, int] = self.__dict__["_index"]
@@ -282,7 +286,15 @@ class RoadNetwork:
             )
         tree, nodes = self._tree
         point = _on_sphere(np.array([x]), np.array([y])) if self.is_geographic else np.array([[x, y]])
-        return self.labels[int(nodes[np.ravel(tree.query(point)[1])[0]])]
+        distance, place = (np.ravel(found)[0] for found in tree.query(point))
+        width = float(np.linalg.norm(tree.maxes - tree.mins))
+        if distance > max(width, 0.001 if self.is_geographic else 0.0):
+            label = self.labels[int(nodes[int(place)])]
+            raise NetworkError(
+                f"({lon}, {lat}) lies farther from the nearest node {label!r} than the whole network is wide; "
+                "longitude comes first, then latitude"
+            )
+        return self.labels[int(nodes[int(place)])]
 
     @cached_property
     def _tree(self) -> tuple[cKDTree, IntArray]:

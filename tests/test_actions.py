@@ -32,7 +32,12 @@ def test_rows_of_an_incidence_become_actions(form: type) -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: rs.ActionSet.arms(0), "at least one arm, got k=0"),
+        (lambda: rs.ActionSet.arms(0), "number of arms must be at least 1, got 0"),
+        (lambda: rs.ActionSet.arms(2.5), "whole number, got 2.5"),
+        (lambda: rs.ActionSet.arms("4"), "whole number, got '4'"),
+        (lambda: rs.ActionSet([1, 2]), "action 0 must be a sequence of edge indices, got 1"),
+        (lambda: rs.ActionSet([(0.7, 1.2)]), "sequence of edge indices"),
+        (lambda: rs.ActionSet.from_incidence([[1, 0], [1]]), "must be numbers"),
         (lambda: rs.ActionSet([]), "at least one action"),
         (lambda: rs.ActionSet([(0,), ()]), "action 1 is empty"),
         (lambda: rs.ActionSet([(0, 1, 0)]), "uses edge 0 twice"),

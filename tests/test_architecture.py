@@ -13,6 +13,7 @@ PACKAGE = Path(rs.__file__).parent
 # A module imports only from modules above it.
 ORDER = [
     "errors",
+    "checks",
     "compiled",
     "network",
     "importers",

@@ -63,12 +63,15 @@ def test_bandit_curves_never_rise_and_road_curves_never_fall(counts: list[int]) 
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: congestion.BPR(capacity=0), "capacity must be finite and above 0, got 0"),
+        (lambda: congestion.BPR(capacity=0), "capacity must be above 0, got 0"),
         (lambda: congestion.BPR(capacity=[1, np.nan]), "capacity"),
-        (lambda: congestion.BPR(capacity=1, alpha=-1), "alpha must be finite and at least 0, got -1"),
-        (lambda: congestion.Threshold(0, 0.5), "at least 1 use, got 0"),
+        (lambda: congestion.BPR(capacity=1, alpha=-1), "alpha must be at least 0, got -1"),
+        (lambda: congestion.Threshold(0, 0.5), "at least 1, got 0"),
         (lambda: congestion.Threshold(1, -0.5), "at least 0, got -0.5"),
         (lambda: congestion.Linear(np.inf), "finite"),
+        (lambda: congestion.Linear("a"), "must be numbers, got 'a'"),
+        (lambda: congestion.BPR(capacity="x"), "must be numbers"),
+        (lambda: congestion.Table([[1, 2], [1]]), "must be numbers"),
         (lambda: congestion.Table([]), "shape"),
         (lambda: congestion.BPR()(COUNTS), "needs a capacity"),
         (lambda: congestion.BPR(capacity=[1, 2, 3])(COUNTS), "3 edges, but the counts have shape"),

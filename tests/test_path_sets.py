@@ -108,6 +108,12 @@ def test_what_cannot_be_done_is_named() -> None:
         rs.ActionSet.between(HELSINKI, ORIGIN, DESTINATION, method="all", limit=5)
 
 
+@pytest.mark.parametrize("place", [(0, 0), DESTINATION[::-1], (25.5, 60.16)])
+def test_a_place_far_from_every_road_is_refused(place: tuple[float, float]) -> None:
+    with pytest.raises(NetworkError, match="longitude comes first"):
+        rs.ActionSet.between(HELSINKI, ORIGIN, place)
+
+
 def test_own_paths_are_checked_against_the_roads() -> None:
     graph = nx.DiGraph()
     for tail, head in ("ab", "bd", "ac", "cd", "ba"):

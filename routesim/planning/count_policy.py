@@ -140,12 +140,13 @@ def even_use_curves(rewards: Floats) -> tuple[Floats, Floats]:
     heights = np.zeros((rewards.shape[0], counts + 1))
     heights[:, 1:] = grid[1:] * rewards
     for row in heights:
-        _raise_to_hull(grid, row)
+        raise_to_hull(grid, row)
     return grid, heights
 
 
 @kernel
-def _raise_to_hull(grid: Floats, row: Floats) -> None:
+def raise_to_hull(grid: Floats, row: Floats) -> None:
+    """Replace a row of heights over `grid` by its concave hull."""
     left = 0
     while left < grid.size - 1:
         steepest = left + 1

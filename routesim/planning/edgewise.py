@@ -112,7 +112,7 @@ def plan_paths(
         bound=bound,
         prices=search.prices,
         cycle=None,
-        warm=WarmStart(search.prices, _patterns(model), [], np.empty(0, np.int64), None),
+        warm=WarmStart(search.prices, _patterns(model, model_tables), [], np.empty(0, np.int64), None),
         choices=merged,
         rewards=tables,
         edge_places=place,
@@ -127,6 +127,9 @@ def plan_paths(
         cycles.add_run(entry.name, np.asarray(actions), entry.block)
     if warm is not None and warm.cycle is not None:
         cycles.add("previous", np.array(warm.cycle, np.int64))
+    elif window > 0:
+        for period in _flow_periods(window):
+            cycles.fill_by_flow("flow", period, precision)
     cycle, value = cycles.best(kicks=kicks, seed=seed)
     return _with_cycle(result, tuple(int(action) for action in cycle), window, value, cycles.values)
 
@@ -174,10 +177,14 @@ def plan_graph(
     search = find_prices(graph, model_tables, model, sharing, start_prices=start_prices, precision=precision)
     policies = _policies(graph, rewards, window, search.prices, sharing, precision)
     if isinstance(sharing, FlowSharing):
-        leave = WarmStart(search.prices, _patterns(model), [], sharing.near(search.prices, 0.002), None)
+        leave = WarmStart(
+            search.prices, _patterns(model, model_tables), [], sharing.near(search.prices, 0.002), None
+        )
     else:
         known_paths = list(zip(sharing.pairs, sharing.paths, strict=True))
-        leave = WarmStart(search.prices, _patterns(model), known_paths, np.empty(0, np.int64), None)
+        leave = WarmStart(
+            search.prices, _patterns(model, model_tables), known_paths, np.empty(0, np.int64), None
+        )
     result = EdgewiseResult(
         policy=policies[0].policy,
         value=-np.inf,
@@ -193,14 +200,18 @@ def plan_graph(
     if not single:
         return _measured(result, policies, rounds, seed)
     for entry in policies:
-        played, _ = entry.policy.play(np.zeros(12 * (entry.window + 1), np.int64))
+        n_rounds = (12 if warm is None else 6) * (entry.window + 1)
+        played, _ = entry.policy.play(np.zeros(n_rounds, np.int64))
         cycles.add_run(entry.name, list(played), entry.block)
     if max_paths is None:
         max_paths = 1_000 if warm is None else 150
     if 0 < window <= MAX_EXACT_WINDOW and warm is None:
         for period in (window + 1, window + 2, 2 * window + 1, 3 * window + 2):
             cycles.fill("built", period)
-    cycle, value = cycles.best(max_paths=max_paths, seed=seed)
+    if window > 0 and warm is None:
+        for period in _flow_periods(window):
+            cycles.fill_by_flow("flow", period, precision)
+    cycle, value = cycles.best(bound=search.bound, max_paths=max_paths, seed=seed)
     return _with_cycle(result, tuple(tuple(path.tolist()) for path in cycle), window, value, cycles.values)
 
 
@@ -281,6 +292,14 @@ def _policies(
     return found
 
 
+def _flow_periods(window: int) -> list[int]:
+    """Return periods in which bursts pay.
+
+    Those a little longer than a window, where a use misses the next ones.
+    """
+    return sorted({window + 1 + rest for rest in (0, 1, 2, window // 4)})
+
+
 def _with_cycle(
     result: EdgewiseResult, cycle: tuple[Action, ...], window: int, value: float, candidates: dict[str, float]
 ) -> EdgewiseResult:
@@ -311,8 +330,11 @@ def _measured(result: EdgewiseResult, policies: list[_Candidate], rounds: int, s
     return replace(result, candidates=candidates)
 
 
-def _patterns(model: HistoryModel | MajorantModel) -> Floats | None:
-    return model.patterns if isinstance(model, HistoryModel) else None
+def _patterns(model: HistoryModel | MajorantModel, tables: Floats) -> Floats | None:
+    if not isinstance(model, HistoryModel):
+        return None
+    model.keep_useful(tables)
+    return model.patterns
 
 
 def pack_actions(actions: Sequence[Sequence[int] | Edges]) -> tuple[Ints, Edges]:

@@ -40,6 +40,7 @@ class PathSharing:
 
     def __init__(self, choices: Choices, start_paths: list[tuple[int, Edges]]) -> None:
         self._choices = choices
+        self.shares: Floats = np.empty(0)
         self.paths: list[Edges] = []
         self.pairs: list[int] = []
         self._known: set[tuple[int, bytes]] = set()
@@ -104,6 +105,7 @@ class PathSharing:
         if result is None:
             return None
         cost, solution, duals = result
+        self.shares = solution[n_pieces:]
         share = _sums(group_of, solution[n_pieces + path_of], n_groups)
         # A group's price is split so that every edge sits at the same place between the slopes beside the
         # share.
@@ -122,6 +124,8 @@ class FlowSharing:
     def __init__(self, graph: RoadGraph, start_edges: Ints, start_prices: Floats | None = None) -> None:
         self._graph = graph
         self._edges = np.unique(start_edges).astype(np.int64)
+        self.shared_edges = self._edges
+        self.shares: Floats = np.zeros(self._edges.size)
         by_head = np.argsort(graph.heads, kind="stable").astype(np.int32)
         self._in_edges = by_head
         self._in_indptr = np.searchsorted(graph.heads[by_head], np.arange(graph.n_nodes + 1)).astype(np.int64)
@@ -184,6 +188,7 @@ class FlowSharing:
         cost, solution, potential = result
         self._path_cost = potential[origin] - potential[destination]
         share = _sums(row, solution, edges.size)
+        self.shared_edges, self.shares = edges, share
         below, above = _slopes_beside(grid, heights, share, ceiling)
         return -cost, np.clip(potential[head] - potential[tail], below, above)
 

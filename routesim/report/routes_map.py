@@ -72,7 +72,7 @@ class _RoutesLayer(MacroElement):
                 choices[layer.name] = group;
                 if (number === 0) group.addTo(map);
             });
-            L.control.layers(choices, {}, {collapsed: false}).addTo(map);
+            L.control.layers(choices, {}, {collapsed: window.innerWidth < 700}).addTo(map);
             for (const [place, name] of page.ends) {
                 L.circleMarker(place, {radius: 8, color: "#ffffff", weight: 2, fillColor: "#202020",
                                        fillOpacity: 1})

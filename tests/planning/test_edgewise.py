@@ -22,9 +22,10 @@ from numpy.typing import NDArray
 from routesim.errors import InputError, NoPathError
 from routesim.planning.choices import PathSet, RoadGraph, merge_edges, shortest_path
 from routesim.planning.count_policy import CountPolicy
-from routesim.planning.cycles import CyclePolicy, cycle_value, shortcut
+from routesim.planning.cycles import CyclePolicy, cycle_value, reorder, shortcut
 from routesim.planning.edge_models import HistoryModel, MajorantModel
 from routesim.planning.edgewise import EdgewiseResult, plan_graph, plan_paths
+from routesim.planning.flow_cycles import exchanges, flow_cycle
 from routesim.planning.index_policy import IndexPolicy
 from routesim.planning.prices import certified_bound
 from routesim.planning.single_edge import best_averages, plain_window, toll_values
@@ -61,8 +62,10 @@ def slow_cycle_value(cycle: list[int], paths: PathSet, rewards: Floats, window: 
     return total / len(cycle)
 
 
-def played_average(plan: EdgewiseResult, paths: PathSet, rewards: Floats, window: int, start: list[int]) -> float:
-    """Play the policy round by round on its own history, wait until it is on its cycle, and average one period."""
+def played_average(
+    plan: EdgewiseResult, paths: PathSet, rewards: Floats, window: int, start: list[int]
+) -> float:
+    """Play the policy on its own history until it is on its cycle, and average one period."""
     assert plan.cycle is not None
     assert isinstance(plan.policy, CyclePolicy)
     history = list(start)
@@ -90,7 +93,9 @@ class TestSingleEdge:
                 rewards = np.sort(rewards)[:, ::-1].copy()
             price = float(rng.uniform(-1, 1))
             average, pattern = best_averages(rewards, np.array([price]), plain_window(window))
-            assert average[0] == pytest.approx(averages_by_enumeration(rewards[0], price, window, 8), abs=1e-12)
+            assert average[0] == pytest.approx(
+                averages_by_enumeration(rewards[0], price, window, 8), abs=1e-12
+            )
             assert pattern[0] @ (rewards[0] - price) == pytest.approx(average[0], abs=1e-12)
 
     def test_alternating_is_best_where_a_second_use_is_worthless(self) -> None:
@@ -162,7 +167,9 @@ class TestBound:
     def test_bound_is_reproduced_from_the_prices_alone(self) -> None:
         instance = draw_instance("BPR time", 4, 2_000, np.random.default_rng(1))
         plan = plan_paths(instance.paths, instance.rewards, instance.window)
-        again = certified_bound(plan.choices, plan.rewards, plan.prices, HistoryModel(plain_window(instance.window)))
+        again = certified_bound(
+            plan.choices, plan.rewards, plan.prices, HistoryModel(plain_window(instance.window))
+        )
         assert plan.bound == pytest.approx(again, rel=1e-12)
 
     def test_long_window_bound_of_arms_is_the_mean_of_the_largest_rewards(self) -> None:
@@ -189,7 +196,9 @@ class TestPolicy:
             plan = plan_paths(paths, rewards, window)
             starts: list[list[int]] = [[], rng.integers(paths.n_actions, size=window).tolist()]
             for start in starts:
-                assert played_average(plan, paths, rewards, window, start) == pytest.approx(plan.value, rel=1e-12)
+                assert played_average(plan, paths, rewards, window, start) == pytest.approx(
+                    plan.value, rel=1e-12
+                )
 
     def test_a_simulation_is_what_the_policy_plays(self) -> None:
         instance = draw_instance("reciprocal", 3, 2_000, np.random.default_rng(4))
@@ -202,7 +211,9 @@ class TestPolicy:
 
     @settings(max_examples=100, deadline=None)
     @given(st.lists(st.integers(0, 2), min_size=1, max_size=12), st.integers(0, 5), st.integers(0, 10_000))
-    def test_every_history_is_steered_onto_the_cycle(self, sequence: list[int], window: int, seed: int) -> None:
+    def test_every_history_is_steered_onto_the_cycle(
+        self, sequence: list[int], window: int, seed: int
+    ) -> None:
         rng = np.random.default_rng(seed)
         paths, rewards = arms(3), np.sort(rng.uniform(size=(3, window + 1)))[:, ::-1].copy()
         whole = slow_cycle_value(sequence, paths, rewards, window)
@@ -246,6 +257,59 @@ class TestPolicy:
         assert plan.bound == pytest.approx(-7.0, rel=1e-12)
 
 
+class TestOrder:
+    def test_bursts_are_found_where_they_pay(self) -> None:
+        # Window 2, period 4: the use after a use finds a count of 1 either way, but the first of two in a row
+        # finds 0 where alternating uses always find 1.
+        rewards = np.array([[-1.0, -2.0, -9.0], [-1.0, -2.0, -9.0]])
+        sequence = np.array([0, 1, 0, 1], np.int64)
+        paths = arms(2)
+        before = cycle_value(sequence, paths.indptr, paths.indices, rewards, 2)
+        value = reorder(sequence, paths.indptr, paths.indices, rewards, 2, 1_000)
+        assert before == -2.0
+        assert value == -1.5
+        assert sorted(sequence.tolist()) == [0, 0, 1, 1]
+
+    def test_exchanged_paths_use_the_same_edges(self) -> None:
+        graph = grid_graph(4)
+        rng = np.random.default_rng(0)
+        seen = 0
+        for _ in range(30):
+            one, other = (graph.best(-rng.uniform(size=graph.n_edges), 0)[1] for _ in range(2))
+            for pair in exchanges(graph, one, other):
+                seen += 1
+                np.testing.assert_array_equal(
+                    np.sort(np.concatenate(pair)), np.sort(np.concatenate([one, other]))
+                )
+                for path in pair:
+                    assert graph.tails[path[0]] == 0
+                    assert graph.heads[path[-1]] == 15
+                    np.testing.assert_array_equal(graph.heads[path[:-1]], graph.tails[path[1:]])
+        assert seen > 30
+
+    def test_a_flow_of_one_window_earns_what_it_promises(self) -> None:
+        # In a period of window + 1 every use finds all the others of its edge, in whatever order they come.
+        window = 4
+        rewards = reward_table("linear time", len(grid_edges(4)), window, np.random.default_rng(5))
+        graph = grid_graph(4)
+        start = graph.best(rewards[:, 0], 0)[1].astype(np.int64)
+        cycle = flow_cycle(graph, rewards, window, window + 1, start, 1e-6)
+        assert cycle is not None
+        uses = np.bincount(np.concatenate(cycle), minlength=graph.n_edges)
+        expected = sum(count * rewards[edge, count - 1] for edge, count in enumerate(uses) if count) / (
+            window + 1
+        )
+        indptr = np.concatenate([[0], np.cumsum([path.size for path in cycle])])
+        value = cycle_value(np.arange(window + 1), indptr, np.concatenate(cycle), rewards, window)
+        assert value == pytest.approx(expected)
+        search = plan_graph(graph, rewards, window)
+        assert search.value >= value
+
+    def test_actions_that_are_the_same_path(self) -> None:
+        plan = plan_paths(path_set([[0], [0], [1]], 2), np.array([[-1.0, -5.0], [-1.0, -5.0]]), 1)
+        assert plan.value == -1.0
+
+
 class TestGraph:
     def test_shortest_path_agrees_with_networkx(self) -> None:
         rng = np.random.default_rng(0)
@@ -255,7 +319,9 @@ class TestGraph:
         for edge, (tail, head) in enumerate(grid_edges(6)):
             reference.add_edge(tail, head, cost=costs[edge])
         for destination in range(1, 36):
-            cost, path = shortest_path(costs, graph.tails, graph.heads, graph.indptr, graph.out_edges, 0, destination)
+            cost, path = shortest_path(
+                costs, graph.tails, graph.heads, graph.indptr, graph.out_edges, 0, destination
+            )
             assert cost == pytest.approx(nx.shortest_path_length(reference, 0, destination, weight="cost"))
             assert costs[path].sum() == pytest.approx(cost)
 
@@ -340,7 +406,9 @@ class TestWarmStart:
         rng = np.random.default_rng(10)
         rewards = reward_table("BPR time", len(grid_edges(8)), 6, rng)
         first = plan_graph(grid_graph(8), rewards, 6)
-        plan = plan_graph(grid_graph(8), rewards * rng.uniform(0.95, 1.05, size=(len(rewards), 1)), 6, warm=first.warm)
+        plan = plan_graph(
+            grid_graph(8), rewards * rng.uniform(0.95, 1.05, size=(len(rewards), 1)), 6, warm=first.warm
+        )
         assert plan.bound * 1.06 <= plan.value <= plan.bound
 
     def test_of_other_actions_is_refused(self) -> None:
@@ -370,7 +438,9 @@ class TestLongWindows:
 class TestSeveralPairs:
     def test_disjoint_pairs_earn_their_share_each(self) -> None:
         # Pair 0 has one road, pair 1 another; constant rewards, so the mean is the rate-weighted reward.
-        paths = PathSet(np.array([0, 1, 2]), np.array([0, 1], np.int32), 2, np.array([0, 1, 2]), np.array([1.0, 3.0]))
+        paths = PathSet(
+            np.array([0, 1, 2]), np.array([0, 1], np.int32), 2, np.array([0, 1, 2]), np.array([1.0, 3.0])
+        )
         plan = plan_paths(paths, np.array([[-4.0, -4.0], [-8.0, -8.0]]), 1)
         assert plan.bound == pytest.approx(-7.0, rel=1e-12)
         assert plan.cycle is None
@@ -381,7 +451,9 @@ class TestSeveralPairs:
         rng = np.random.default_rng(window)
         routes = grid_paths(3)
         paths = path_set(routes, len(grid_edges(3)))
-        pairs = PathSet(paths.indptr, paths.indices, paths.n_edges, np.array([0, 6, 12]), np.array([0.5, 0.5]))
+        pairs = PathSet(
+            paths.indptr, paths.indices, paths.n_edges, np.array([0, 6, 12]), np.array([0.5, 0.5])
+        )
         rewards = reward_table("linear time", paths.n_edges, window, rng)
         plan = plan_paths(pairs, rewards, window)
         assert plan.value <= plan.bound + 5 * plan.value_error
