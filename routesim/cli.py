@@ -194,7 +194,7 @@ def _show_table(title: str, columns: list[str], rows: list[list[str]]) -> None:
     from rich.table import Table
 
     console = Console()
-    console.width = max(console.width, 100)
+    console.width = max(console.width, 100 if len(columns) < 6 else 130)
     table = Table(title=title)
     for number, column in enumerate(columns):
         table.add_column(column, no_wrap=True, justify="left" if number == 0 else "right")
