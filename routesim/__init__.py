@@ -12,13 +12,21 @@ if TYPE_CHECKING:
     from routesim.cities import list_cities as list_cities
     from routesim.cities import load_city as load_city
     from routesim.cities import load_zones as load_zones
+    from routesim.contexts import DrawnContexts as DrawnContexts
+    from routesim.contexts import GaussianContexts as GaussianContexts
+    from routesim.contexts import UniformContexts as UniformContexts
+    from routesim.contextual import ContextualEnvironment as ContextualEnvironment
     from routesim.environment import Feedback as Feedback
     from routesim.environment import Observation as Observation
     from routesim.environment import RoundEnvironment as RoundEnvironment
     from routesim.environment import Task as Task
     from routesim.errors import RoutesimError as RoutesimError
+    from routesim.experiment import Comparator as Comparator
+    from routesim.experiment import compare as compare
     from routesim.experiment import replicate as replicate
     from routesim.experiment import run as run
+    from routesim.features import RoadFeatures as RoadFeatures
+    from routesim.features import Travellers as Travellers
     from routesim.learners.base import Learner as Learner
     from routesim.learners.baselines import UCB1 as UCB1
     from routesim.learners.baselines import EpsilonGreedy as EpsilonGreedy
@@ -27,7 +35,11 @@ if TYPE_CHECKING:
     from routesim.learners.baselines import RandomPath as RandomPath
     from routesim.learners.baselines import ShortestPath as ShortestPath
     from routesim.learners.baselines import ThompsonSampling as ThompsonSampling
+    from routesim.learners.carcb import CARCB as CARCB
     from routesim.learners.carmab import CARMAB as CARMAB
+    from routesim.learners.linear import LinearGreedy as LinearGreedy
+    from routesim.learners.linear import LinearThompsonSampling as LinearThompsonSampling
+    from routesim.learners.linear import LinUCB as LinUCB
     from routesim.network import RoadNetwork as RoadNetwork
     from routesim.planning import plan as plan
     from routesim.planning.base import Plan as Plan
@@ -41,15 +53,24 @@ __version__ = "0.1.0"
 _HOMES = {
     "ActionSet": "actions",
     "Band": "results",
+    "CARCB": "learners.carcb",
     "CARMAB": "learners.carmab",
+    "Comparator": "experiment",
+    "ContextualEnvironment": "contextual",
+    "DrawnContexts": "contexts",
     "EpsilonGreedy": "learners.baselines",
     "Feedback": "environment",
+    "GaussianContexts": "contexts",
     "GreedyCongestion": "learners.baselines",
     "Learner": "learners.base",
+    "LinUCB": "learners.linear",
+    "LinearGreedy": "learners.linear",
+    "LinearThompsonSampling": "learners.linear",
     "Observation": "environment",
     "Oracle": "learners.baselines",
     "Plan": "planning.base",
     "RandomPath": "learners.baselines",
+    "RoadFeatures": "features",
     "RoadNetwork": "network",
     "RoundEnvironment": "environment",
     "RoutesimError": "errors",
@@ -57,7 +78,10 @@ _HOMES = {
     "ShortestPath": "learners.baselines",
     "Task": "environment",
     "ThompsonSampling": "learners.baselines",
+    "Travellers": "features",
     "UCB1": "learners.baselines",
+    "UniformContexts": "contexts",
+    "compare": "experiment",
     "list_cities": "cities",
     "load_city": "cities",
     "load_zones": "cities",

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from routesim.experiment import EnvironmentMaker
     from routesim.learners.base import Learner
     from routesim.results import Run
-    from routesim.scenario import BanditScenario, CityScenario
+    from routesim.scenario import AnyScenario, BanditScenario, CityScenario, ContextualScenario
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -92,20 +92,18 @@ def import_roads(
     typer.echo(f"{out}: {network.n_nodes:,} nodes, {network.n_edges:,} edges")
 
 
-def _run_bandit(scenario: "BanditScenario", folder: Path, workers: int, *, quiet: bool) -> None:
+def _run_bandit(scenario: "BanditScenario | ContextualScenario", folder: Path, workers: int, *, quiet: bool) -> None:
     from routesim.report.bandit import Curve, write_report
     from routesim.results import write_folder
 
-    settings = [
-        (f"window {window}: {choice.label}", window, choice)
-        for choice in scenario.learners
-        for window in scenario.bandit.windows
-    ]
+    source = scenario.bandit if scenario.kind == "bandit" else scenario.contextual
+    settings = [(choice, *setting) for choice in scenario.learners for setting in source.settings()]
     curves = []
     with _Progress(scenario, len(settings), quiet=quiet) as progress:
-        for title, window, choice in settings:
-            runs = progress.replicate(title, scenario.bandit.environments(window), choice.make(), workers)
-            curves.append(Curve.of(window, choice.label, runs))
+        for choice, setting, environments in settings:
+            words = ", ".join(f"{name} {value}" for name, value in setting.items())
+            runs = progress.replicate(f"{words}: {choice.label}", environments, choice.make(), workers)
+            curves.append(Curve.of(setting, choice.label, runs))
     about = {"scenario": scenario.model_dump(mode="json")}
     write_folder(folder, lambda target: write_report(target, curves, about))
     if quiet:
@@ -114,10 +112,10 @@ def _run_bandit(scenario: "BanditScenario", folder: Path, workers: int, *, quiet
     for curve in curves:
         half = (curve.milestones.upper - curve.milestones.lower) / 2
         values = [f"{mean:.4f} ± {width:.4f}" for mean, width in zip(curve.milestones.mean, half, strict=True)]
-        cells.append([str(curve.window), curve.learner, *values])
+        cells.append([*(str(value) for value in curve.setting.values()), curve.learner, *values])
     heading = f"average regret by rounds, mean ± 95 % band over {scenario.replications} replications"
     rounds = [f"{number:,}" for number in curves[0].milestones.rounds]
-    _show_table(f"{scenario.title}\n{heading}", ["window", "learner", *rounds], cells)
+    _show_table(f"{scenario.title}\n{heading}", [*curves[0].setting, "learner", *rounds], cells)
     typer.echo(f"figure, curves and table: {folder}")
 
 
@@ -140,14 +138,15 @@ def _run_city(scenario: "CityScenario", folder: Path, workers: int, *, quiet: bo
     cells = [
         [
             row.learner + (" (informed)" if row.informed else ""),
-            f"{row.mean_trip_s:.1f}",
+            f"{row.mean_trip_s:.1f} ± {row.plus_minus_s:.1f}",
             f"{row.mean_trip_in_the_end_s:.1f} ± {row.standard_error_s:.1f}",
             f"{round(row.above_best, 3) + 0.0:+.1%}",
         ]
         for row in table(runs)
     ]
     heading = f"{actions.n_actions} routes, {scenario.rounds:,} trips, {scenario.replications} replications"
-    columns = ["learner", "mean trip, s", "in the end, s", "above the best possible"]
+    measure = "mean trip, s" if scenario.city.travellers is None else "mean cost, s"
+    columns = ["learner", measure, "in the end, s", "above the best possible"]
     _show_table(f"{scenario.title}\n{heading}", columns, cells)
     typer.echo(verdict(runs))
     typer.echo(f"open the map: {folder / 'map.html'}")
@@ -156,7 +155,7 @@ def _run_city(scenario: "CityScenario", folder: Path, workers: int, *, quiet: bo
 class _Progress:
     """Replications with a bar on standard error."""
 
-    def __init__(self, scenario: "BanditScenario | CityScenario", settings: int, *, quiet: bool) -> None:
+    def __init__(self, scenario: "AnyScenario", settings: int, *, quiet: bool) -> None:
         from rich.console import Console
         from rich.progress import Progress
 
@@ -195,7 +194,7 @@ def _show_table(title: str, columns: list[str], rows: list[list[str]]) -> None:
     from rich.table import Table
 
     console = Console()
-    console.width = max(console.width, 100)
+    console.width = max(console.width, 100 if len(columns) < 6 else 130)
     table = Table(title=title)
     for number, column in enumerate(columns):
         table.add_column(column, no_wrap=True, justify="left" if number == 0 else "right")

@@ -13,42 +13,53 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from routesim.actions import ActionSet
-from routesim.compiled import kernel
+from routesim.contexts import Contexts
 from routesim.errors import InputError
+from routesim.rounds import Roads, drive, play_table
 from routesim.routes import Action, Routes
 
 Floats: TypeAlias = NDArray[np.float64]
-Knowledge: TypeAlias = Literal["nothing", "free_flow", "rewards"]
+Knowledge: TypeAlias = Literal["nothing", "free_flow", "congestion", "rewards"]
 
 _NOISE_BLOCK = 1 << 15
+_NEVER = int(np.iinfo(np.int64).max)
 
 
 class Observation(NamedTuple):
     """What anyone can see before a round: its number, the last `window` actions (oldest first), the counts, the pair.
 
     `counts` is a read-only view that changes with the next step; copy it to keep it. `pair` says which pair of ends
-    the round serves, and is 0 where there is only one.
+    the round serves, and is 0 where there is only one. `features` has one row per edge where rounds have contexts.
     """
 
     round: int
     history: tuple[Action, ...]
     counts: NDArray[np.int32]
     pair: int = 0
+    features: Floats | None = None
 
 
 class Feedback(NamedTuple):
-    """What a round taught: the reward in all, and for each edge position of the action its count and noisy reward."""
+    """What a round taught: the reward in all, and for each edge position of the action its count and noisy reward.
+
+    Where rounds have contexts, `features` has one row per edge of the action too.
+    """
 
     action: Action
     reward: float
     edges: NDArray[np.int32]
     counts: NDArray[np.int32]
     rewards: Floats
+    features: Floats | None = None
 
 
 @dataclass(frozen=True)
 class Task:
-    """What a learner is told at the start; the last two fields stay None unless the learner is entitled to them."""
+    """What a learner is told at the start; what it is not entitled to stays None.
+
+    `rounds` is the number of rounds to come, if it is known. Where rounds have contexts, `contexts` is their source,
+    `multipliers` is the congestion by (edge, count), and `theta` the true parameter, for the informed.
+    """
 
     actions: ActionSet
     window: int
@@ -57,6 +68,10 @@ class Task:
     noise_std: Floats
     free_flow_rewards: Floats | None = None
     rewards: Floats | None = None
+    rounds: int | None = None
+    contexts: Contexts | None = None
+    multipliers: Floats | None = None
+    theta: Floats | None = None
 
     @property
     def scale(self) -> Floats:
@@ -132,7 +147,7 @@ class RoundEnvironment:
         self.actions = actions
         self.window = checked_window(window)
         self.rewards = checked_rewards(rewards, actions.n_edges, self.window)
-        self.noise_std = _per_edge_noise(noise_std, actions.n_edges)
+        self.noise_std = checked_noise(noise_std, actions.n_edges)
         self.low, self.high = _reward_range(self.rewards, reward_range)
         _check_non_increasing(self.rewards)
         self.rewards.setflags(write=False)
@@ -154,18 +169,11 @@ class RoundEnvironment:
         bases = np.asarray(base, dtype=np.float64)
         if bases.shape != (actions.n_edges,):
             raise InputError(f"base needs one value per edge, shape ({actions.n_edges},), got shape {bases.shape}")
-        multipliers = np.asarray(congestion(np.arange(window + 1)[np.newaxis, :]), dtype=np.float64)
-        try:
-            multipliers = np.broadcast_to(multipliers, (actions.n_edges, window + 1))
-        except ValueError:
-            raise InputError(
-                f"the congestion function returned shape {multipliers.shape} for counts 0..{window} on "
-                f"{actions.n_edges} edges; it must work element by element"
-            ) from None
+        multipliers = congestion_table(congestion, actions.n_edges, window)
         return cls(actions, bases[:, np.newaxis] * multipliers, window, noise_std, reward_range=reward_range)
 
-    def task(self, knows: Knowledge = "nothing") -> Task:
-        """Return what a learner that `knows` this much is told."""
+    def task(self, knows: Knowledge = "nothing", rounds: int | None = None) -> Task:
+        """Return what a learner that `knows` this much is told, if `rounds` rounds are to come."""
         return Task(
             self.actions,
             self.window,
@@ -174,11 +182,14 @@ class RoundEnvironment:
             self.noise_std,
             free_flow_rewards=self.rewards[:, 0] if knows == "free_flow" else None,
             rewards=self.rewards if knows == "rewards" else None,
+            rounds=rounds,
         )
 
-    def reset(self, rng: np.random.Generator) -> None:
-        """Empty the roads, go back to round 0, and draw noise from `rng` from now on."""
+    def reset(self, rng: np.random.Generator, rounds: int | None = None) -> None:  # noqa: ARG002 - rounds never run out
+        """Empty the roads, go back to round 0, and draw noise from `rng` from now on, for `rounds` rounds if known."""
         self._rng = rng
+        self._table, self._every_edge = self.rewards, False
+        self._bases, self._bases_first, self._bases_last = np.ones((1, self.actions.n_edges)), 0, _NEVER
         self._pair_rng = rng.spawn(1)[0] if len(self.actions.rates) > 1 else None
         self._routes = Routes(self.actions)
         self._counts = np.zeros(self.actions.n_edges, dtype=np.int32)
@@ -213,7 +224,7 @@ class RoundEnvironment:
         """Play `action` for one round; its expected reward is then in `expected_reward`, for the record only."""
         number = self.number(action)
         self._make_room()
-        self.expected_reward, paid = _drive(number, *self._roads(), self._seen_counts, self._seen_rewards)
+        self.expected_reward, paid = drive(number, *self._roads(), self._seen_counts, self._seen_rewards)
         routes = self._routes
         edges = routes.indices[routes.indptr[number] : routes.indptr[number + 1]]
         counts, rewards = self._seen_counts[: len(edges)].copy(), self._seen_rewards[: len(edges)].copy()
@@ -238,7 +249,7 @@ class RoundEnvironment:
         played, rounds = 0, len(trace.actions)
         while played < rounds and not tally.full:
             self._make_room()
-            stretch, tally.full = _play(
+            stretch, tally.full = play_table(
                 policy,
                 n_actions,
                 played,
@@ -253,17 +264,21 @@ class RoundEnvironment:
             played += stretch
         return played
 
-    def _roads(self) -> "_Roads":
+    def _roads(self) -> Roads:
         return (
             self._routes.indptr,
             self._routes.indices,
-            self.rewards,
+            self._table,
             self.noise_std,
             self.window,
             self._counts,
             self._ring,
             self._clock,
             self._noise,
+            self._bases,
+            self._bases_first,
+            self._bases_last,
+            self._every_edge,
         )
 
     def _draw_pair(self) -> None:
@@ -277,23 +292,11 @@ class RoundEnvironment:
         if len(self._seen_counts) < longest:
             self._seen_counts, self._seen_rewards = np.empty(longest, dtype=np.int32), np.empty(longest)
         used = int(self._clock[1])
-        if len(self._noise) - used < longest:
-            fresh = self._rng.standard_normal(max(_NOISE_BLOCK, 8 * longest))
+        needed = self.actions.n_edges if self._every_edge else longest
+        if len(self._noise) - used < needed:
+            fresh = self._rng.standard_normal(max(_NOISE_BLOCK, 8 * needed))
             self._noise = np.concatenate((self._noise[used:], fresh))
             self._clock[1] = 0
-
-
-_Roads: TypeAlias = tuple[
-    NDArray[np.int64],
-    NDArray[np.int32],
-    Floats,
-    Floats,
-    int,
-    NDArray[np.int32],
-    NDArray[np.int32],
-    NDArray[np.int64],
-    Floats,
-]
 
 
 def checked_window(window: int) -> int:
@@ -305,6 +308,20 @@ def checked_window(window: int) -> int:
     if whole < 0:
         raise InputError(f"window must be at least 0, got {whole}")
     return whole
+
+
+def congestion_table(
+    congestion: Callable[[NDArray[np.int64]], NDArray[np.float64]], n_edges: int, window: int
+) -> Floats:
+    """Return the multiplier of each edge at each count, from a function that works element by element."""
+    multipliers = np.asarray(congestion(np.arange(window + 1)[np.newaxis, :]), dtype=np.float64)
+    try:
+        return np.broadcast_to(multipliers, (n_edges, window + 1))
+    except ValueError:
+        raise InputError(
+            f"the congestion function returned shape {multipliers.shape} for counts 0..{window} on "
+            f"{n_edges} edges; it must work element by element"
+        ) from None
 
 
 def checked_rewards(rewards: ArrayLike, n_edges: int, window: int) -> Floats:
@@ -321,7 +338,8 @@ def checked_rewards(rewards: ArrayLike, n_edges: int, window: int) -> Floats:
     return table
 
 
-def _per_edge_noise(noise_std: ArrayLike, n_edges: int) -> Floats:
+def checked_noise(noise_std: ArrayLike, n_edges: int) -> Floats:
+    """Return the noise of each edge, or say what is wrong with `noise_std`."""
     noise = np.asarray(noise_std, dtype=np.float64)
     if noise.shape not in ((), (n_edges,)):
         raise InputError(f"noise_std is one number or one per edge, shape ({n_edges},), got shape {noise.shape}")
@@ -330,13 +348,19 @@ def _per_edge_noise(noise_std: ArrayLike, n_edges: int) -> Floats:
     return np.ascontiguousarray(np.broadcast_to(noise, (n_edges,)))
 
 
+def checked_range(given: tuple[ArrayLike, ArrayLike], n_edges: int) -> tuple[Floats, Floats]:
+    """Return the lowest and highest mean reward of each edge, or say what is wrong with them."""
+    low, high = (np.broadcast_to(np.asarray(end, dtype=np.float64), (n_edges,)) for end in given)
+    if np.isnan(low).any() or not np.isfinite(high).all() or (low > high).any():
+        raise InputError(f"reward_range is (low, high) with low <= high and a finite high, got {given!r}")
+    return low, high
+
+
 def _reward_range(rewards: Floats, given: tuple[ArrayLike, ArrayLike] | None) -> tuple[Floats, Floats]:
     """Return the lowest and highest mean reward a learner is told of each edge, and check that they hold."""
     edges = len(rewards)
     if given is not None:
-        low, high = (np.broadcast_to(np.asarray(end, dtype=np.float64), (edges,)) for end in given)
-        if np.isnan(low).any() or not np.isfinite(high).all() or (low > high).any():
-            raise InputError(f"reward_range is (low, high) with low <= high and a finite high, got {given!r}")
+        low, high = checked_range(given, edges)
     elif rewards.min() < 0 and rewards.max() <= 0:
         low, high = np.full(edges, -np.inf), rewards[:, 0]
     else:
@@ -360,110 +384,3 @@ def _check_non_increasing(rewards: Floats) -> None:
             f"rewards must not rise with the count, but edge {edge} goes from {rewards[edge, count]:g} at count "
             f"{count} to {rewards[edge, count + 1]:g} at count {count + 1}; congestion cannot make a road better"
         )
-
-
-@kernel
-def _drive(
-    action: int,
-    indptr: NDArray[np.int64],
-    indices: NDArray[np.int32],
-    rewards: Floats,
-    noise_std: Floats,
-    window: int,
-    counts: NDArray[np.int32],
-    ring: NDArray[np.int32],
-    clock: NDArray[np.int64],
-    noise: Floats,
-    seen_counts: NDArray[np.int32],
-    seen_rewards: Floats,
-) -> tuple[float, float]:
-    """Play one round: read the counts, pay the noisy rewards, move the window; return expected and paid reward."""
-    now, cursor = clock[0], clock[1]
-    expected = paid = 0.0
-    start = indptr[action]
-    for place in range(indptr[action + 1] - start):
-        edge = indices[start + place]
-        count = counts[edge]
-        mean = rewards[edge, count]
-        expected += mean
-        seen_counts[place] = count
-        seen_rewards[place] = mean + noise_std[edge] * noise[cursor]
-        paid += seen_rewards[place]
-        cursor += 1
-    if window > 0:
-        slot = now % window
-        if now >= window:
-            leaving = ring[slot]
-            for place in range(indptr[leaving], indptr[leaving + 1]):
-                counts[indices[place]] -= 1
-        for place in range(start, indptr[action + 1]):
-            counts[indices[place]] += 1
-        ring[slot] = action
-    clock[0] = now + 1
-    clock[1] = cursor
-    return expected, paid
-
-
-@kernel
-def _play(
-    policy: NDArray[np.int32],
-    n_actions: int,
-    phase: int,
-    indptr: NDArray[np.int64],
-    indices: NDArray[np.int32],
-    rewards: Floats,
-    noise_std: Floats,
-    window: int,
-    counts: NDArray[np.int32],
-    ring: NDArray[np.int32],
-    clock: NDArray[np.int64],
-    noise: Floats,
-    seen_counts: NDArray[np.int32],
-    seen_rewards: Floats,
-    visits: NDArray[np.int64],
-    sums: Floats,
-    limits: NDArray[np.int64],
-    trace_actions: NDArray[np.int32],
-    trace_expected: Floats,
-    trace_rewards: Floats,
-) -> tuple[int, bool]:
-    """Drive by a policy until a limit is reached, the trace is full or the noise runs short.
-
-    The policy is a table of actions by history; or, if `n_actions` is 0, a cycle of actions from place `phase` on.
-    """
-    n_states = len(policy)
-    longest = len(seen_counts)
-    state = phase % n_states
-    if n_actions > 0:
-        state = 0
-        for past in range(max(0, clock[0] - window), clock[0]):
-            state = (state * n_actions + ring[past % window]) % n_states
-    played = 0
-    while played < len(trace_actions) and clock[1] + longest <= len(noise):
-        action = policy[state]
-        trace_actions[played] = action
-        trace_expected[played], trace_rewards[played] = _drive(
-            action,
-            indptr,
-            indices,
-            rewards,
-            noise_std,
-            window,
-            counts,
-            ring,
-            clock,
-            noise,
-            seen_counts,
-            seen_rewards,
-        )
-        reached = False
-        for place in range(indptr[action + 1] - indptr[action]):
-            edge, count = indices[indptr[action] + place], seen_counts[place]
-            visits[edge, count] += 1
-            sums[edge, count] += seen_rewards[place]
-            reached |= visits[edge, count] >= limits[edge, count]
-        state = (state * n_actions + action if n_actions > 0 else state + 1) % n_states
-        played += 1
-        if reached:
-            return played, True
-    return played, False

@@ -6,16 +6,20 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from operator import index
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
-from routesim.environment import RoundEnvironment, Trace
+from routesim.contextual import ContextualEnvironment, ContextualPolicy, Fit
+from routesim.environment import RoundEnvironment, Tally, Trace
 from routesim.errors import InputError
 from routesim.learners.base import Epoch, EpochLearner, Learner
+from routesim.learners.baselines import Oracle
 from routesim.planning import plan
 from routesim.planning.base import Plan
-from routesim.planning.exact import TablePolicy
+from routesim.planning.contextual import ContextualPlanner
+from routesim.planning.exact import TablePolicy, fits
 from routesim.results import Run
 
 EnvironmentMaker: TypeAlias = Callable[[np.random.Generator], RoundEnvironment]
@@ -31,28 +35,31 @@ def run(
     seed: int = 0,
     *,
     replication: int = 0,
-    comparator: Plan[Any] | None = None,
+    comparator: "Plan[Any] | Comparator | None" = None,
     compiled: bool = True,
     progress: Progress | None = None,
 ) -> Run:
     """Let `learner` play `rounds` rounds and return what happened; neither argument changes.
 
-    Every random choice follows from `seed` and the number of the `replication`. `comparator` saves planning
-    with the true rewards again if that plan is at hand. `compiled=False` plays epochs step by step too: the same
-    numbers, slower. `progress` is called now and then with the number of rounds played since the last call.
+    Every random choice follows from `seed` and the number of the `replication`. `comparator` saves planning with the
+    true rewards again if that plan, or what `compare` returned, is at hand. `compiled=False` plays epochs step by step
+    too: the same numbers, slower. `progress` is called now and then with the number of rounds played since the last
+    call.
     """
     rounds = _at_least_one("rounds", rounds)
     world, player = copy.copy(environment), copy.deepcopy(learner)
-    noise_seed, learner_seed = _seeds(seed, replication).spawn(2)
-    world.reset(np.random.default_rng(noise_seed))
-    player.start(world.task(player.knows), np.random.default_rng(learner_seed))
+    world_rng, learner_rng = _generators(seed, replication)
+    world.reset(world_rng, rounds)
+    player.start(world.task(player.knows, rounds), learner_rng)
     trace = Trace.empty(rounds)
     _play(world, player, trace, compiled=compiled, progress=progress)
     if comparator is None:
-        comparator = plan(environment.actions, environment.rewards, environment.window)
+        comparator = compare(environment, rounds, seed, replication)
     details: dict[str, str | int | float | bool] = {"informed": player.knows == "rewards"}
     if hasattr(player, "epochs"):
         details["epochs"] = player.epochs
+    if isinstance(comparator, Comparator) and comparator.noise_aware_value is not None:
+        details["noise_aware_value"] = comparator.noise_aware_value
     return Run(
         learner=type(learner).__name__,
         actions=trace.actions,
@@ -64,7 +71,55 @@ def run(
         replication=replication,
         paths=world.paths,
         details=details,
+        comparator_rewards=comparator.rewards if isinstance(comparator, Comparator) else None,
     )
+
+
+class Comparator(NamedTuple):
+    """What the best policy under the true rewards earns a round, a bound on any, and its rewards round by round.
+
+    `rewards` is None where the best policy does not depend on contexts. `noise_aware_value` is what could be earned,
+    noise included, by someone who knows the noise of every edge and round in advance: out of any learner's reach.
+    """
+
+    value: float
+    bound: float
+    rewards: NDArray[np.float64] | None = None
+    noise_aware_value: float | None = None
+
+
+def compare(
+    environment: RoundEnvironment, rounds: int, seed: int = 0, replication: int = 0, *, noise_aware: bool = False
+) -> Comparator:
+    """Return the comparator of a run with this seed.
+
+    With known contexts it is the dynamic programme with the true theta over all rounds, without the noise. With
+    stochastic ones it is the best stationary policy, playing the contexts of the run; no policy whatever could earn
+    more on them than the bound, which is the dynamic programme's value. Where the joint histories are too many, it is
+    the policy planned edge by edge, and the bound the one its prices prove for the contexts of the run.
+    """
+    rounds = _at_least_one("rounds", rounds)
+    if not isinstance(environment, ContextualEnvironment):
+        if noise_aware:
+            raise InputError("the noise-aware optimum is there for rounds with contexts only")
+        best = plan(environment.actions, environment.rewards, environment.window)
+        return Comparator(best.value, best.bound)
+    world, oracle = copy.copy(environment), Oracle()
+    world.reset(_generators(seed, replication)[0], rounds)
+    oracle.start(world.task("rewards", rounds), _generators(seed, replication)[1])
+    trace = Trace.empty(rounds)
+    _play(world, oracle, trace, compiled=True, progress=None)
+    value = bound = float(trace.expected_rewards.mean())
+    bases, size = world.bases_of_rounds(_generators(seed, replication)[0]), world.contexts.block
+    if not (world.contexts.known and fits(world.actions.n_listed, world.window)):
+        bound = oracle.bound(bases, rounds) / rounds
+    aware = None
+    if noise_aware:
+        by_edge = world.noise_of_rounds(_generators(seed, replication)[0], rounds)
+        planner = ContextualPlanner(world.actions, world.window, world.multipliers)
+        bonus = (world.actions.incidence @ by_edge.T).T
+        aware = planner.best(bases, 0, rounds, lambda first, last: bonus[first:last], reads=size) / rounds
+    return Comparator(value, bound, trace.expected_rewards, aware)
 
 
 def _play(world: RoundEnvironment, player: Learner, trace: Trace, *, compiled: bool, progress: Progress | None) -> None:
@@ -88,12 +143,19 @@ def _play(world: RoundEnvironment, player: Learner, trace: Trace, *, compiled: b
 
 def _play_epoch(world: RoundEnvironment, epoch: Epoch, trace: Trace) -> int:
     """Play an epoch in one compiled call and return its rounds; 0 if the next round must be a single step."""
-    if isinstance(epoch.policy, TablePolicy):
-        return world.play(epoch.policy.table, epoch.tally, trace)
-    phase = epoch.policy.place(world.observe().history)
+    policy, tally = epoch
+    if isinstance(policy, ContextualPolicy):
+        if not (isinstance(world, ContextualEnvironment) and isinstance(tally, Fit)):
+            raise InputError("a contextual policy is played in a ContextualEnvironment, into a Fit")
+        return world.play_contextual(policy, tally, trace)
+    if not isinstance(tally, Tally):
+        raise InputError("a policy that looks at no context is played into a Tally")
+    if isinstance(policy, TablePolicy):
+        return world.play(policy.table, tally, trace)
+    phase = policy.place(world.observe().history)
     if phase is None:
         return 0  # still on the way to the cycle
-    return world.follow(epoch.policy.cycle[phase:] + epoch.policy.cycle[:phase], epoch.tally, trace)
+    return world.follow(policy.cycle[phase:] + policy.cycle[:phase], tally, trace)
 
 
 def replicate(
@@ -115,8 +177,8 @@ def replicate(
     replications = _at_least_one("replications", replications)
     workers = _at_least_one("workers", workers)
     comparator = None
-    if isinstance(environment, RoundEnvironment):
-        comparator = plan(environment.actions, environment.rewards, environment.window)
+    if isinstance(environment, RoundEnvironment) and not isinstance(environment, ContextualEnvironment):
+        comparator = compare(environment, rounds, seed)
     one = partial(_replication, environment, learner, rounds, seed, comparator)
     runs = []
     for finished in _each(one, replications, workers):
@@ -141,13 +203,18 @@ def _replication(
     learner: Learner,
     rounds: int,
     seed: int,
-    comparator: Plan[Any] | None,
+    comparator: Comparator | None,
     replication: int,
 ) -> Run:
     if not isinstance(environment, RoundEnvironment):
         (instance_seed,) = _seeds(seed, replication, "instance").spawn(1)
         environment = environment(np.random.default_rng(instance_seed))
     return run(environment, learner, rounds, seed, replication=replication, comparator=comparator)
+
+
+def _generators(seed: int, replication: int) -> list[np.random.Generator]:
+    """Return fresh generators of the world and of the learner, which spawn the same children each time."""
+    return [np.random.default_rng(one) for one in _seeds(seed, replication).spawn(2)]
 
 
 def _seeds(seed: int, replication: int, stream: str = "run") -> np.random.SeedSequence:

@@ -25,8 +25,9 @@ class Run:
     """One learner in one environment with one seed, round by round.
 
     Regret is policy regret: the comparator is the best stationary policy under the true rewards, playing on its
-    own history, and earns `comparator_value` a round in the long run. Expected regret leaves the noise out,
-    realised regret has it in. `actions` are numbers of `paths`, which are tuples of edge indices.
+    own history, and earns `comparator_value` a round in the long run. Where rounds have contexts it plays the same
+    ones, and earns `comparator_rewards`, of which `comparator_value` is the mean over all rounds. Expected regret
+    leaves the noise out, realised regret has it in. `actions` are numbers of `paths`, which are tuples of edge indices.
     """
 
     learner: str
@@ -39,6 +40,7 @@ class Run:
     replication: int = 0
     paths: tuple[tuple[int, ...], ...] = ()
     details: Mapping[str, Scalar] = field(default_factory=dict)
+    comparator_rewards: Floats | None = None
 
     @property
     def rounds(self) -> int:
@@ -47,8 +49,8 @@ class Run:
 
     @property
     def average_regret(self) -> Floats:
-        """After each round: the comparator's value minus the mean expected reward so far."""
-        return self.comparator_value - _running_mean(self.expected_rewards)
+        """After each round: the comparator's value so far minus the mean expected reward so far."""
+        return self._comparator_mean - _running_mean(self.expected_rewards)
 
     @property
     def average_regret_upper(self) -> Floats:
@@ -57,13 +59,18 @@ class Run:
 
     @property
     def average_realised_regret(self) -> Floats:
-        """After each round: the comparator's value minus the mean of the rewards paid so far, noise included."""
-        return self.comparator_value - _running_mean(self.rewards)
+        """After each round: the comparator's value so far minus the mean of the rewards paid so far, noise included."""
+        return self._comparator_mean - _running_mean(self.rewards)
 
     @property
     def regret(self) -> Floats:
         """After each round: the expected regret so far in all."""
-        return np.cumsum(self.comparator_value - self.expected_rewards)
+        earned = self.comparator_value if self.comparator_rewards is None else self.comparator_rewards
+        return np.cumsum(earned - self.expected_rewards)
+
+    @property
+    def _comparator_mean(self) -> "Floats | float":
+        return self.comparator_value if self.comparator_rewards is None else _running_mean(self.comparator_rewards)
 
     def summary(self) -> dict[str, Scalar]:
         """Return the run in a few numbers."""
@@ -96,6 +103,8 @@ class Run:
                 "expected_reward": self.expected_rewards,
                 "reward": self.rewards,
             }
+            if self.comparator_rewards is not None:
+                columns["comparator_reward"] = self.comparator_rewards
             parquet.write_table(pa.table(columns), target / _ROUNDS)
             write_json(target / _SUMMARY, {**self.summary(), "paths": self.paths})
 
@@ -112,7 +121,9 @@ class Run:
             table = parquet.read_table(source / _ROUNDS)
             known = {name: summary.pop(name) for name in _FIELDS}
             paths = tuple(tuple(int(edge) for edge in path) for path in summary.pop("paths"))
+            compared = table["comparator_reward"] if "comparator_reward" in table.column_names else None
             run = cls(
+                comparator_rewards=None if compared is None else compared.to_numpy().astype(np.float64),
                 actions=table["action"].to_numpy().astype(np.int32),
                 expected_rewards=table["expected_reward"].to_numpy().astype(np.float64),
                 rewards=table["reward"].to_numpy().astype(np.float64),

@@ -13,9 +13,12 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError,
 from routesim import congestion
 from routesim.actions import ActionSet, PathMethod
 from routesim.cities import list_cities, load_city
+from routesim.contexts import DrawnContexts, UniformContexts, unit_vectors
+from routesim.contextual import ContextualEnvironment
 from routesim.environment import RoundEnvironment
 from routesim.errors import InputError, RoutesimError, ScenarioError
 from routesim.experiment import EnvironmentMaker
+from routesim.features import RoadFeatures, Travellers
 from routesim.learners.base import Learner
 from routesim.learners.baselines import (
     UCB1,
@@ -26,8 +29,13 @@ from routesim.learners.baselines import (
     ShortestPath,
     ThompsonSampling,
 )
+from routesim.learners.carcb import CARCB
 from routesim.learners.carmab import CARMAB
+from routesim.learners.linear import LinearGreedy, LinearThompsonSampling, LinUCB
 from routesim.network import RoadNetwork
+
+Setting: TypeAlias = tuple[dict[str, str | int], EnvironmentMaker]
+"""What sets one experiment of a scenario apart from the others, and the maker of its environments."""
 
 
 class _Frozen(BaseModel):
@@ -80,6 +88,10 @@ class LearnerChoice(_Choice):
         maker.__name__: maker
         for maker in (
             CARMAB,
+            CARCB,
+            LinUCB,
+            LinearThompsonSampling,
+            LinearGreedy,
             UCB1,
             ThompsonSampling,
             EpsilonGreedy,
@@ -123,9 +135,50 @@ class Bandit(_Frozen):
     noise_variance: float = Field(ge=0, description="the variance of the Gaussian noise of a reward")
     windows: tuple[int, ...] = Field(min_length=1, description="windows in rounds, each an experiment of its own")
 
-    def environments(self, window: int) -> EnvironmentMaker:
-        """Return the maker of random environments with this window."""
-        return partial(_draw_bandit, self, window)
+    def settings(self) -> list[Setting]:
+        """Return each setting with the maker of its random environments."""
+        return [({"window": window}, partial(_draw_bandit, self, window)) for window in self.windows]
+
+
+class ContextualSetting(_Frozen):
+    """How many arms, and how long a round is remembered."""
+
+    arms: int = Field(ge=1, description="the number of arms")
+    window: int = Field(ge=0, description="the window in rounds")
+
+
+class ContextualBandit(_Frozen):
+    """Arms with features, uniform and normalised, drawn anew for each replication as is theta."""
+
+    settings_of: tuple[ContextualSetting, ...] = Field(
+        alias="settings", min_length=1, description="pairs of arms and window, each an experiment of its own"
+    )
+    features: int = Field(ge=1, description="the length of a feature vector")
+    contexts: tuple[Literal["known", "stochastic"], ...] = Field(
+        min_length=1, description="known beforehand, stochastic, or both, each an experiment of its own"
+    )
+    congestion: CongestionChoice = Field(description="how a count lowers a reward")
+    noise_variance: float = Field(ge=0, description="the variance of the Gaussian noise of a reward")
+
+    def settings(self) -> list[Setting]:
+        """Return each setting with the maker of its random environments."""
+        return [
+            (
+                {"arms": one.arms, "window": one.window, "contexts": contexts},
+                partial(_draw_contextual, self, one, contexts == "known"),
+            )
+            for one in self.settings_of
+            for contexts in self.contexts
+        ]
+
+
+class TravellersChoice(_Frozen):
+    """Who travels, and what bothers them: cost terms as in `routesim.features`, in seconds a unit."""
+
+    classes: dict[str, float] = Field(min_length=1, description="classes of travellers with their shares")
+    conditions: dict[str, float] = Field({}, description="conditions of a trip with their chances")
+    costs: dict[str, float] = Field(min_length=1, description="what one unit of each term costs, in seconds")
+    contexts: Literal["known", "stochastic"] = Field("stochastic", description="is every trip known beforehand?")
 
 
 class City(_Frozen):
@@ -139,6 +192,7 @@ class City(_Frozen):
     congestion: CongestionChoice = Field(description="what a count multiplies a road's travel time by")
     window: int = Field(ge=0, description="how many trips a road remembers")
     noise: float = Field(ge=0, description="standard deviation of a road's travel time, as a share of its free flow")
+    travellers: TravellersChoice | None = Field(None, description="who travels, where trips differ")
 
     def network(self) -> RoadNetwork:
         """Return the roads."""
@@ -152,7 +206,25 @@ class City(_Frozen):
         """Return the rounds on these routes."""
         seconds = network.free_flow_s[actions.edges]
         curve = self.congestion.make()
+        if self.travellers is not None:
+            return self._contextual(network, actions, self.travellers)
         return RoundEnvironment.from_congestion(actions, -seconds, curve, self.window, self.noise * seconds)
+
+    def _contextual(self, network: RoadNetwork, actions: ActionSet, who: TravellersChoice) -> ContextualEnvironment:
+        seconds = network.free_flow_s[actions.edges]
+        features = RoadFeatures(network, actions.edges, list(who.costs))
+        people = Travellers(who.classes, who.conditions)
+        known = who.contexts == "known"
+        return ContextualEnvironment(
+            actions,
+            features.theta(who.costs),
+            people.known(features, seed=0) if known else people.sampler(features),
+            self.congestion.make(),
+            self.window,
+            self.noise * seconds,
+            known=known,
+            free_flow_rewards=-seconds,
+        )
 
 
 class _Scenario(_Frozen):
@@ -170,6 +242,13 @@ class BanditScenario(_Scenario):
     bandit: Bandit
 
 
+class ContextualScenario(_Scenario):
+    """A named experiment on arms with contexts."""
+
+    kind: Literal["contextual"]
+    contextual: ContextualBandit
+
+
 class CityScenario(_Scenario):
     """A named experiment on the roads of a city, in rounds."""
 
@@ -177,8 +256,9 @@ class CityScenario(_Scenario):
     city: City
 
 
-Scenario: TypeAlias = Annotated[BanditScenario | CityScenario, Field(discriminator="kind")]
-_SCENARIO: TypeAdapter[BanditScenario | CityScenario] = TypeAdapter(Scenario)
+AnyScenario: TypeAlias = BanditScenario | ContextualScenario | CityScenario
+Scenario: TypeAlias = Annotated[AnyScenario, Field(discriminator="kind")]
+_SCENARIO: TypeAdapter[AnyScenario] = TypeAdapter(Scenario)
 
 
 def scenario_names() -> list[str]:
@@ -186,7 +266,7 @@ def scenario_names() -> list[str]:
     return sorted(path.stem for path in _bundled().glob("*.toml"))
 
 
-def load_scenario(name_or_file: str | Path, **overrides: int | None) -> BanditScenario | CityScenario:
+def load_scenario(name_or_file: str | Path, **overrides: int | None) -> AnyScenario:
     """Return a bundled scenario by name, or one from a TOML file; overrides that are not None replace its fields."""
     path = Path(name_or_file)
     if path.suffix != ".toml":
@@ -213,6 +293,17 @@ def _draw_bandit(bandit: Bandit, window: int, rng: np.random.Generator) -> Round
     return RoundEnvironment.from_congestion(arms, base, curve, window, noise_std)
 
 
+def _draw_contextual(
+    bandit: ContextualBandit, setting: ContextualSetting, known: bool, rng: np.random.Generator
+) -> ContextualEnvironment:
+    theta = unit_vectors(rng, (bandit.features,))
+    sampler = UniformContexts(setting.arms, bandit.features)
+    contexts = DrawnContexts(sampler, int(rng.integers(1 << 32))) if known else sampler
+    noise_std = float(np.sqrt(bandit.noise_variance))
+    arms, curve = ActionSet.arms(setting.arms), bandit.congestion.make()
+    return ContextualEnvironment(arms, theta, contexts, curve, setting.window, noise_std, known=known)
+
+
 def _bundled() -> Path:
     """Return the folder of bundled scenarios: inside the package when installed, beside it in a checkout."""
     package = Path(__file__).parent
@@ -224,11 +315,14 @@ def _nearest(wrong: str, right: Iterable[str]) -> str:
     return f"; did you mean {close[0]!r}?" if close else ""
 
 
+_MODELS = (BanditScenario, ContextualScenario, CityScenario, Bandit, ContextualBandit, City, TravellersChoice)
+
+
 def _first_mistake(problem: ValidationError) -> str:
     mistake = problem.errors()[0]
     where = mistake["loc"][1:] or ("kind",)  # the first part only repeats the kind of scenario
     place = ".".join(str(part) for part in where)
     given = "" if mistake["type"] == "missing" else f", got {mistake['input']!r}"
-    fields = [name for model in (BanditScenario, CityScenario, Bandit, City) for name in model.model_fields]
+    fields = [name for model in _MODELS for name in model.model_fields]
     hint = _nearest(place.rpartition(".")[2], fields) if mistake["type"] == "extra_forbidden" else ""
     return f"{place}: {mistake['msg'].removeprefix('Value error, ')}{given}{hint}"

@@ -91,3 +91,50 @@ def average_of_policy(plan: "rs.Plan", actions: rs.ActionSet, rewards: Floats, w
         paid.append(path_reward(actions, rewards, history, action))
         history = (*history, action)[1:] if window else ()
     return float(np.mean(paid[seen[history] :]))
+
+
+def contextual_reward(
+    actions: rs.ActionSet, multipliers: Floats, bases: Floats, history: Sequence[int], action: int
+) -> float:
+    """The mean reward of an action after a history where `bases` are the edges' base rewards of the round."""
+    return path_reward(actions, bases[:, None] * multipliers, history, action)
+
+
+def best_sequence(
+    actions: rs.ActionSet, multipliers: Floats, bases: Floats, window: int, history: Sequence[int] = ()
+) -> float:
+    """The largest sum of rewards over all sequences of actions, one row of `bases` a round, by trying every one."""
+    best = -np.inf
+    for played in itertools.product(range(actions.n_actions), repeat=len(bases)):
+        past, total = list(history), 0.0
+        for now, action in enumerate(played):
+            recent = past[max(0, len(past) - window) :] if window else []
+            total += contextual_reward(actions, multipliers, bases[now], recent, action)
+            past.append(action)
+        best = max(best, total)
+    return best
+
+
+def best_average_with_contexts(
+    actions: rs.ActionSet, multipliers: Floats, bases: Floats, weights: Floats, window: int
+) -> float:
+    """The best long-run average where row x of `bases` comes with chance `weights[x]`, as a linear programme.
+
+    Its unknowns are how often each action is played after each history in each context.
+    """
+    from scipy.optimize import linprog
+
+    histories = list(itertools.product(range(actions.n_actions), repeat=window))
+    number = {history: place for place, history in enumerate(histories)}
+    cells = list(itertools.product(histories, range(len(bases)), range(actions.n_actions)))
+    rewards = [contextual_reward(actions, multipliers, bases[x], h, a) for h, x, a in cells]
+    balance = np.zeros((len(histories) * len(bases), len(cells)))
+    for column, (h, x, a) in enumerate(cells):
+        balance[number[h] * len(bases) + x, column] += 1
+        after = number[(*h, a)[1:] if window else ()]
+        for other in range(len(bases)):
+            balance[after * len(bases) + other, column] -= weights[other]
+    equations = np.vstack((balance, np.ones(len(cells))))
+    found = linprog(-np.array(rewards), A_eq=equations, b_eq=[0.0] * len(balance) + [1.0])
+    assert found.success
+    return float(-found.fun)

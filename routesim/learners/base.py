@@ -4,6 +4,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
+from routesim.contextual import ContextualPolicy, Fit
 from routesim.environment import Feedback, Knowledge, Observation, Tally, Task
 from routesim.planning.cycles import CyclePolicy
 from routesim.planning.exact import TablePolicy
@@ -30,10 +31,12 @@ class Learner(Protocol):
 
 
 class Epoch(NamedTuple):
-    """A policy that is kept until the tally is full: a table of actions by history, or a cycle of actions."""
+    """A policy that is kept: a table of actions by history or a cycle of actions until the tally is full, or a policy
+    that looks at contexts to its last round.
+    """
 
-    policy: TablePolicy | CyclePolicy[Any]
-    tally: Tally
+    policy: TablePolicy | CyclePolicy[Any] | ContextualPolicy
+    tally: Tally | Fit
 
 
 @runtime_checkable

@@ -1,17 +1,19 @@
 """Baselines: what people would use otherwise. The first three ignore congestion; the informed ones know it."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from routesim.contextual import ContextualPolicy, Fit
 from routesim.environment import Feedback, Knowledge, Observation, Tally, Task
 from routesim.errors import InputError
 from routesim.learners.base import Epoch
+from routesim.learners.carcb import AnyPolicy, Plans
 from routesim.planning import Planner
 from routesim.planning.base import Policy
 from routesim.planning.cycles import CyclePolicy
@@ -113,12 +115,16 @@ class GreedyCongestion:
     def start(self, task: Task, rng: np.random.Generator) -> None:  # noqa: ARG002 - no chance involved
         """Begin a task."""
         self._actions = task.actions
-        self._rewards = _told(task.rewards)
+        self._rewards = _told(task.rewards if task.theta is None else task.multipliers)
+        self._theta = task.theta
         self._edges = np.arange(task.actions.n_edges)
 
     def choose(self, observation: Observation) -> Action:
         """Return the action that pays most now."""
-        return self._actions.best(self._rewards[self._edges, observation.counts], observation.pair)
+        now = self._rewards[self._edges, observation.counts]
+        if observation.features is not None and self._theta is not None:
+            now = (observation.features @ self._theta) * now
+        return self._actions.best(now, observation.pair)
 
     def update(self, feedback: Feedback) -> None:
         """Learn nothing; everything is known."""
@@ -163,13 +169,57 @@ class ShortestPath(_FixedPolicy):
 
 @dataclass
 class Oracle(_FixedPolicy):
-    """Informed: knows the true rewards and plays the best policy known; nobody beats an exact one for long."""
+    """Informed: knows the true rewards and plays the best policy known; nobody beats an exact one for long.
+
+    With known contexts that is the best sequence of actions over all rounds; with stochastic ones the best stationary
+    policy for a sample of `sample` contexts; edge by edge where the joint histories are too many.
+    """
+
+    sample: int = 8192
 
     knows: ClassVar[Knowledge] = "rewards"
 
-    def start(self, task: Task, rng: np.random.Generator) -> None:  # noqa: ARG002 - no chance involved
+    def start(self, task: Task, rng: np.random.Generator) -> None:
         """Plan once."""
-        self._keep(Planner(task.actions, task.window).plan(_told(task.rewards)).policy, task)
+        self._plans: Plans | None = None
+        if task.theta is None:
+            self._keep(Planner(task.actions, task.window).plan(_told(task.rewards)).policy, task)
+            return
+        self._plans = Plans(task, rng, self.sample)
+        if task.rounds is None and self._plans.contexts.known:
+            raise InputError("the oracle plans all rounds at once; give their number to environment.task(...)")
+        last = int(np.iinfo(np.int64).max) if task.rounds is None else task.rounds
+        self._policies = self._plans.policies(task.theta.copy(), 0, last)
+        self._part = next(self._policies)
+        self._nothing = Fit.empty(self._plans.multipliers, 0)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Copies start afresh: a plan under way is not copied."""
+        return {"sample": self.sample}
+
+    def choose(self, observation: Observation) -> Action:
+        """Return the action of the policy."""
+        if self._plans is None:
+            return super().choose(observation)
+        return self._part_at(observation.round)(self._plans.task, observation)
+
+    def epoch(self, now: int) -> Epoch | None:
+        """Return the policy in force at round `now`, with a tally that is never full."""
+        if self._plans is None:
+            return super().epoch(now)
+        part = self._part_at(now)
+        return Epoch(part, self._nothing) if isinstance(part, ContextualPolicy) else None
+
+    def bound(self, bases: Callable[[int, int], NDArray[np.float64]], rounds: int) -> float:
+        """Return a sum of rewards that no policy exceeds over rounds with these true bases."""
+        if self._plans is None:
+            raise InputError("bases change from round to round only where rounds have contexts")
+        return self._plans.bound(bases, rounds)
+
+    def _part_at(self, now: int) -> AnyPolicy:
+        while now >= self._part.last:
+            self._part = next(self._policies)
+        return self._part
 
 
 def _always(best: list[Action], history: Sequence[Action], pair: int) -> Action:  # noqa: ARG001 - whatever happened

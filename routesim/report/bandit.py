@@ -1,4 +1,4 @@
-"""The report of a bandit scenario: average regret by window and learner, as a figure and as tables."""
+"""The report of a bandit scenario: average regret by setting and learner, as a figure and as tables."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,17 +12,22 @@ from routesim.results import Band, Run, regret_band, write_json
 
 @dataclass(frozen=True)
 class Curve:
-    """The regret of one learner at one window, over replications."""
+    """The regret of one learner in one setting, such as a window, over replications."""
 
-    window: int
+    setting: Mapping[str, str | int]
     learner: str
     band: Band
     milestones: Band
 
     @classmethod
-    def of(cls, window: int, learner: str, runs: Sequence[Run]) -> "Curve":
+    def of(cls, setting: Mapping[str, str | int], learner: str, runs: Sequence[Run]) -> "Curve":
         """Return the curve of some replications; the runs can be dropped afterwards."""
-        return cls(window, learner, regret_band(runs), regret_band(runs, at=milestones(runs[0].rounds)))
+        return cls(setting, learner, regret_band(runs), regret_band(runs, at=milestones(runs[0].rounds)))
+
+    @property
+    def title(self) -> str:
+        """The setting in words."""
+        return ", ".join(f"{name} {value}" for name, value in self.setting.items())
 
 
 def milestones(rounds: int) -> list[int]:
@@ -35,15 +40,19 @@ def write_report(folder: Path, curves: Sequence[Curve], about: Mapping[str, obje
     """Write `regret.png`, `regret.csv` (every point of every curve) and `summary.json` (the table)."""
     panels: dict[str, dict[str, Band]] = {}
     for curve in curves:
-        panels.setdefault(curve.learner, {})[f"window {curve.window}"] = curve.band
-    if len({curve.window for curve in curves}) == 1:
-        panels = {f"window {curves[0].window}": {curve.learner: curve.band for curve in curves}}
+        panels.setdefault(curve.learner, {})[curve.title] = curve.band
+    # One panel for each learner, or for each setting, whichever are fewer.
+    if len({curve.title for curve in curves}) < len(panels) or len({curve.title for curve in curves}) == 1:
+        panels = {}
+        for curve in curves:
+            panels.setdefault(curve.title, {})[curve.learner] = curve.band
     plot_bands(panels, folder / "regret.png")
-    lines = ["window,learner,round,average_regret,lower,upper"]
+    lines = [",".join((*curves[0].setting, "learner,round,average_regret,lower,upper"))]
     for curve in curves:
         name = '"' + curve.learner.replace('"', '""') + '"'
+        where = ",".join(str(value) for value in curve.setting.values())
         lines += [
-            f"{curve.window},{name},{row[0]},{row[1]:.6g},{row[2]:.6g},{row[3]:.6g}"
+            f"{where},{name},{row[0]},{row[1]:.6g},{row[2]:.6g},{row[3]:.6g}"
             for row in zip(*(column.tolist() for column in curve.band), strict=True)
         ]
     (folder / "regret.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -54,7 +63,7 @@ def table(curves: Sequence[Curve]) -> list[dict[str, object]]:
     """Return one flat row per curve: average regret at each milestone, with the half width of its band."""
     rows: list[dict[str, object]] = []
     for curve in curves:
-        row: dict[str, object] = {"window": curve.window, "learner": curve.learner}
+        row: dict[str, object] = {**curve.setting, "learner": curve.learner}
         half = (curve.milestones.upper - curve.milestones.lower) / 2
         for number, mean, width in zip(curve.milestones.rounds, curve.milestones.mean, half, strict=True):
             row[f"average_regret_{number}"] = float(np.round(mean, 9))

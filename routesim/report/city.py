@@ -29,32 +29,60 @@ def write_report(
 
 
 class Row(NamedTuple):
-    """One learner: its mean trip in seconds, over all rounds and over the last tenth of them."""
+    """One learner: its mean trip in seconds, over all rounds and over the last tenth of them.
+
+    A trip that bothers its traveller counts for more than its seconds. `plus_minus_s` is the half width of the 95 %
+    band of the mean over all rounds; `best_possible_s` and `best_in_the_end_s` are what the comparator reached.
+    """
 
     learner: str
     informed: bool
     mean_trip_s: float
+    plus_minus_s: float
     mean_trip_in_the_end_s: float
     standard_error_s: float
     best_possible_s: float
+    best_in_the_end_s: float
 
     @property
     def above_best(self) -> float:
         """How far the end lies above the best possible, as a fraction."""
-        return self.mean_trip_in_the_end_s / self.best_possible_s - 1
+        return self.mean_trip_in_the_end_s / self.best_in_the_end_s - 1
 
 
 def table(runs: Mapping[str, Sequence[Run]]) -> list[Row]:
     """Return one row per learner, over its replications."""
     rows = []
     for label, replications in runs.items():
-        best = -replications[0].comparator_value
+        best = -float(np.mean([run.comparator_value for run in replications]))
+        best_late = -float(np.mean([_late_comparator(run) for run in replications]))
         trips = [-float(run.expected_rewards.mean()) for run in replications]
         late = [-float(run.expected_rewards[-max(1, run.rounds // 10) :].mean()) for run in replications]
-        spread = np.std(late, ddof=1) / np.sqrt(len(late)) if len(late) > 1 else 0.0
+        spread = _standard_error(late)
+        half = _half_band(trips)
         informed = bool(replications[0].details.get("informed", False))
-        rows.append(Row(label, informed, float(np.mean(trips)), float(np.mean(late)), float(spread), best))
+        ends = float(np.mean(late)), spread
+        rows.append(Row(label, informed, float(np.mean(trips)), half, *ends, best, best_late))
     return rows
+
+
+def _half_band(values: Sequence[float], level: float = 0.95) -> float:
+    """Return the half width of the Student-t band of a mean, 0 for a single value."""
+    if len(values) < 2:
+        return 0.0
+    from scipy.special import stdtrit
+
+    return float(stdtrit(len(values) - 1, 0.5 + level / 2)) * _standard_error(values)
+
+
+def _standard_error(values: Sequence[float]) -> float:
+    return float(np.std(values, ddof=1) / np.sqrt(len(values))) if len(values) > 1 else 0.0
+
+
+def _late_comparator(run: Run) -> float:
+    if run.comparator_rewards is None:
+        return run.comparator_value
+    return float(run.comparator_rewards[-max(1, run.rounds // 10) :].mean())
 
 
 def verdict(runs: Mapping[str, Sequence[Run]]) -> str:
