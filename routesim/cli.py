@@ -2,7 +2,7 @@
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
@@ -59,18 +59,20 @@ def cities() -> None:
 @app.command()
 def run(
     name_or_file: Annotated[str, typer.Argument(help="A named scenario, or a TOML file.")],
-    rounds: Annotated[int | None, typer.Option(help="Rounds of each run.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Where all chance comes from.")] = None,
-    replications: Annotated[int | None, typer.Option(help="Independent runs of each learner.")] = None,
-    workers: Annotated[int, typer.Option(help="Processes to use.")] = 1,
+    rounds: Annotated[int | None, typer.Option(min=1, help="Rounds of each run.")] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Where all chance comes from.")] = None,
+    replications: Annotated[int | None, typer.Option(min=1, help="Independent runs of each learner.")] = None,
+    workers: Annotated[int, typer.Option(min=1, help="Processes to use.")] = 1,
     out: Annotated[Path | None, typer.Option(help="Folder for the results; by default runs/NAME.")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing but mistakes.")] = False,
 ) -> None:
     """Run a scenario and write its results into a folder."""
+    from routesim.results import check_folder
     from routesim.scenario import load_scenario
 
     scenario = load_scenario(name_or_file, rounds=rounds, seed=seed, replications=replications)
     folder = out or Path("runs") / Path(name_or_file).stem
+    check_folder(folder)
     if scenario.kind == "city":
         _run_city(scenario, folder, workers, quiet=quiet)
     else:
@@ -137,7 +139,7 @@ def _run_city(scenario: "CityScenario", folder: Path, workers: int, *, quiet: bo
         return
     cells = [
         [
-            row.learner + (" (informed)" if row.informed else ""),
+            row.learner,
             f"{row.mean_trip_s:.1f} ± {row.plus_minus_s:.1f}",
             f"{row.mean_trip_in_the_end_s:.1f} ± {row.standard_error_s:.1f}",
             f"{round(row.above_best, 3) + 0.0:+.1%}",
@@ -160,7 +162,7 @@ class _Progress:
         from rich.progress import Progress
 
         self._scenario = scenario
-        self._bar = Progress(console=Console(stderr=True), disable=quiet)
+        self._bar = Progress(console=Console(stderr=True), disable=quiet, transient=True)
         self._task = self._bar.add_task("", total=settings * scenario.replications * scenario.rounds)
 
     def __enter__(self) -> "_Progress":
@@ -207,11 +209,18 @@ def main() -> None:
     """Run the command line; a user's mistake is one line on standard error and exit code 2."""
     from routesim.errors import RoutesimError
 
+    # Every mistake in the words of a command; the class has no public name.
+    wrong_words = cast("type[typer.BadParameter]", typer.BadParameter.__mro__[2])
     try:
-        app()
+        sys.exit(app(standalone_mode=False))
     except RoutesimError as mistake:
         typer.echo(f"routesim: {mistake}", err=True)
-        sys.exit(2)
+    except wrong_words as mistake:
+        typer.echo(f"routesim: {mistake.format_message()} (`routesim --help` shows how)", err=True)
+    except (typer.Abort, KeyboardInterrupt):
+        typer.echo("routesim: stopped", err=True)
+        sys.exit(130)
+    sys.exit(2)
 
 
 if __name__ == "__main__":

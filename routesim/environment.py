@@ -6,13 +6,13 @@ at count n plus noise, and an action pays the sum over its edges. Before round 0
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from operator import index
 from typing import Literal, NamedTuple, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from routesim.actions import ActionSet
+from routesim.checks import numbers, whole
 from routesim.contexts import Contexts
 from routesim.errors import InputError
 from routesim.rounds import Roads, drive, play_table
@@ -148,8 +148,8 @@ class RoundEnvironment:
         self.window = checked_window(window)
         self.rewards = checked_rewards(rewards, actions.n_edges, self.window)
         self.noise_std = checked_noise(noise_std, actions.n_edges)
-        self.low, self.high = _reward_range(self.rewards, reward_range)
         _check_non_increasing(self.rewards)
+        self.low, self.high = _reward_range(self.rewards, reward_range)
         self.rewards.setflags(write=False)
         self.reset(np.random.default_rng(0))
 
@@ -166,7 +166,7 @@ class RoundEnvironment:
     ) -> Self:
         """Return the environment with mean rewards base x congestion(count); `base` has one value per edge."""
         window = checked_window(window)
-        bases = np.asarray(base, dtype=np.float64)
+        bases = numbers("base", base)
         if bases.shape != (actions.n_edges,):
             raise InputError(f"base needs one value per edge, shape ({actions.n_edges},), got shape {bases.shape}")
         multipliers = congestion_table(congestion, actions.n_edges, window)
@@ -198,8 +198,6 @@ class RoundEnvironment:
         self._noise = np.empty(0)
         self._seen_counts = np.empty(self._routes.longest, dtype=np.int32)
         self._seen_rewards = np.empty(self._routes.longest)
-        self._visible_counts = self._counts.view()
-        self._visible_counts.setflags(write=False)
         self._draw_pair()
         self.expected_reward = 0.0
 
@@ -218,7 +216,9 @@ class RoundEnvironment:
         first = max(0, now - self.window)
         past = (int(self._ring[before % self.window]) for before in range(first, now))
         history = tuple(past) if self.actions.graph is None else tuple(self._routes.paths[number] for number in past)
-        return Observation(now, history, self._visible_counts, self._pair)
+        counts = self._counts.view()
+        counts.setflags(write=False)
+        return Observation(now, history, counts, self._pair)
 
     def step(self, action: Action) -> Feedback:
         """Play `action` for one round; its expected reward is then in `expected_reward`, for the record only."""
@@ -301,20 +301,16 @@ class RoundEnvironment:
 
 def checked_window(window: int) -> int:
     """Return `window` as a plain integer, or say what is wrong with it."""
-    try:
-        whole = index(window)
-    except TypeError:
-        raise InputError(f"window must be a whole number of rounds, got {window!r}") from None
-    if whole < 0:
-        raise InputError(f"window must be at least 0, got {whole}")
-    return whole
+    return whole("window", window, least=0)
 
 
 def congestion_table(
     congestion: Callable[[NDArray[np.int64]], NDArray[np.float64]], n_edges: int, window: int
 ) -> Floats:
     """Return the multiplier of each edge at each count, from a function that works element by element."""
-    multipliers = np.asarray(congestion(np.arange(window + 1)[np.newaxis, :]), dtype=np.float64)
+    if not callable(congestion) or isinstance(congestion, type):
+        raise InputError(f"congestion is a function of counts such as congestion.Inverse(), got {congestion!r}")
+    multipliers = numbers("what the congestion function returns", congestion(np.arange(window + 1)[np.newaxis, :]))
     try:
         return np.broadcast_to(multipliers, (n_edges, window + 1))
     except ValueError:
@@ -326,7 +322,10 @@ def congestion_table(
 
 def checked_rewards(rewards: ArrayLike, n_edges: int, window: int) -> Floats:
     """Return a fresh array of finite rewards by (edge, count), or say what is wrong with `rewards`."""
-    table = np.array(rewards, dtype=np.float64, order="C")
+    try:
+        table = np.array(rewards, dtype=np.float64, order="C")
+    except (TypeError, ValueError):
+        raise InputError(f"rewards must be numbers, got {rewards!r:.80}") from None
     if table.shape != (n_edges, window + 1):
         raise InputError(
             f"rewards need one row per edge and one column per count 0..{window}, "
@@ -340,17 +339,20 @@ def checked_rewards(rewards: ArrayLike, n_edges: int, window: int) -> Floats:
 
 def checked_noise(noise_std: ArrayLike, n_edges: int) -> Floats:
     """Return the noise of each edge, or say what is wrong with `noise_std`."""
-    noise = np.asarray(noise_std, dtype=np.float64)
+    noise = numbers("noise_std", noise_std)
     if noise.shape not in ((), (n_edges,)):
         raise InputError(f"noise_std is one number or one per edge, shape ({n_edges},), got shape {noise.shape}")
-    if not np.isfinite(noise).all() or (noise < 0).any():
-        raise InputError(f"noise_std must be finite and at least 0, got {noise_std!r}")
+    if (noise < 0).any():
+        raise InputError(f"noise_std must be at least 0, got {noise_std!r}")
     return np.ascontiguousarray(np.broadcast_to(noise, (n_edges,)))
 
 
 def checked_range(given: tuple[ArrayLike, ArrayLike], n_edges: int) -> tuple[Floats, Floats]:
     """Return the lowest and highest mean reward of each edge, or say what is wrong with them."""
-    low, high = (np.broadcast_to(np.asarray(end, dtype=np.float64), (n_edges,)) for end in given)
+    try:
+        low, high = (np.broadcast_to(np.asarray(end, dtype=np.float64), (n_edges,)) for end in given)
+    except (TypeError, ValueError):
+        raise InputError(f"reward_range is (low, high), numbers or one per edge each, got {given!r:.80}") from None
     if np.isnan(low).any() or not np.isfinite(high).all() or (low > high).any():
         raise InputError(f"reward_range is (low, high) with low <= high and a finite high, got {given!r}")
     return low, high

@@ -5,12 +5,12 @@ import multiprocessing
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
-from operator import index
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from routesim.checks import whole
 from routesim.contextual import ContextualEnvironment, ContextualPolicy, Fit
 from routesim.environment import RoundEnvironment, Tally, Trace
 from routesim.errors import InputError
@@ -46,7 +46,9 @@ def run(
     too: the same numbers, slower. `progress` is called now and then with the number of rounds played since the last
     call.
     """
-    rounds = _at_least_one("rounds", rounds)
+    rounds = whole("rounds", rounds, least=1)
+    if isinstance(learner, type) or not isinstance(learner, Learner):
+        raise InputError(f"learner must be a learner such as CARMAB(), got {learner!r:.80}")
     world, player = copy.copy(environment), copy.deepcopy(learner)
     world_rng, learner_rng = _generators(seed, replication)
     world.reset(world_rng, rounds)
@@ -98,7 +100,7 @@ def compare(
     more on them than the bound, which is the dynamic programme's value. Where the joint histories are too many, it is
     the policy planned edge by edge, and the bound the one its prices prove for the contexts of the run.
     """
-    rounds = _at_least_one("rounds", rounds)
+    rounds = whole("rounds", rounds, least=1)
     if not isinstance(environment, ContextualEnvironment):
         if noise_aware:
             raise InputError("the noise-aware optimum is there for rounds with contexts only")
@@ -174,8 +176,8 @@ def replicate(
     one worker a script must start its work under `if __name__ == "__main__":`, as for every use of processes,
     and the function must be importable. `progress` is called with the rounds of each finished run.
     """
-    replications = _at_least_one("replications", replications)
-    workers = _at_least_one("workers", workers)
+    replications = whole("replications", replications, least=1)
+    workers = whole("workers", workers, least=1)
     comparator = None
     if isinstance(environment, RoundEnvironment) and not isinstance(environment, ContextualEnvironment):
         comparator = compare(environment, rounds, seed)
@@ -219,20 +221,5 @@ def _generators(seed: int, replication: int) -> list[np.random.Generator]:
 
 def _seeds(seed: int, replication: int, stream: str = "run") -> np.random.SeedSequence:
     """Return the root of all chance in one replication; the instance has a stream of its own."""
-    try:
-        entropy = index(seed)
-    except TypeError:
-        raise InputError(f"a seed is a whole number, got {seed!r}") from None
-    if entropy < 0:
-        raise InputError(f"a seed is at least 0, got {entropy}")
+    entropy = whole("seed", seed, least=0)
     return np.random.SeedSequence(entropy, spawn_key=(replication, ("run", "instance").index(stream)))
-
-
-def _at_least_one(name: str, value: int) -> int:
-    try:
-        whole = index(value)
-    except TypeError:
-        raise InputError(f"{name} must be a whole number, got {value!r}") from None
-    if whole < 1:
-        raise InputError(f"{name} must be at least 1, got {whole}")
-    return whole

@@ -171,6 +171,8 @@ def regret_band(
     if at is None:
         at = np.unique(np.geomspace(1, shortest, 200).round().astype(np.int64))
     chosen = np.asarray(at, dtype=np.int64)
+    if chosen.size == 0:
+        raise InputError("a band needs at least one round, got none")
     if chosen.min() < 1 or chosen.max() > shortest:
         raise InputError(f"rounds of a band lie between 1 and {shortest}, got {chosen.min()} to {chosen.max()}")
     sample = np.stack([run.average_regret[chosen - 1] for run in runs])
@@ -189,14 +191,24 @@ def write_json(path: Path, content: Any) -> None:
     path.write_text(json.dumps(content, indent=2, allow_nan=False) + "\n", encoding="utf-8")
 
 
+def check_folder(folder: str | Path) -> None:
+    """Refuse a place for results that holds something else; worth asking before a long run."""
+    target = Path(folder)
+    try:
+        taken = target.exists() and not (target / _SUMMARY).is_file() and (not target.is_dir() or any(target.iterdir()))
+    except OSError as problem:
+        raise ResultsError(f"cannot write results to {target}: {problem.strerror or problem}") from problem
+    if taken:
+        raise ResultsError(f"{target} exists and holds no earlier result; name a new folder")
+
+
 def write_folder(folder: str | Path, write: Callable[[Path], None]) -> None:
     """Let `write` fill a new folder and put it in place whole, or leave everything as it was.
 
     An earlier result in the same place is replaced; a folder with anything else in it is left alone.
     """
     target = Path(folder)
-    if target.exists() and not (target / _SUMMARY).is_file() and (not target.is_dir() or any(target.iterdir())):
-        raise ResultsError(f"{target} exists and holds no earlier result; name a new folder")
+    check_folder(target)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         staging = Path(mkdtemp(prefix=f".{target.name}-", dir=target.parent))

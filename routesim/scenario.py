@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
@@ -107,6 +107,12 @@ class LearnerChoice(_Choice):
         learner: Learner = super().make()
         return learner
 
+    @property
+    def label(self) -> str:
+        """The learner as people read it, called informed where it knows the true rewards."""
+        informed = " (informed)" if self.makers[self.name].knows == "rewards" else ""
+        return super().label + informed
+
 
 class CongestionChoice(_Choice):
     """A congestion function by name, with its parameters beside it."""
@@ -133,7 +139,9 @@ class Bandit(_Frozen):
     arms: int = Field(ge=1, description="the number of arms")
     congestion: CongestionChoice = Field(description="how a count lowers a reward")
     noise_variance: float = Field(ge=0, description="the variance of the Gaussian noise of a reward")
-    windows: tuple[int, ...] = Field(min_length=1, description="windows in rounds, each an experiment of its own")
+    windows: tuple[Annotated[int, Field(ge=0)], ...] = Field(
+        min_length=1, description="windows in rounds, each an experiment of its own"
+    )
 
     def settings(self) -> list[Setting]:
         """Return each setting with the maker of its random environments."""
@@ -234,6 +242,14 @@ class _Scenario(_Frozen):
     seed: int = Field(ge=0, description="where all chance comes from")
     learners: tuple[LearnerChoice, ...] = Field(min_length=1, description="learners to compare")
 
+    @model_validator(mode="after")
+    def _learners_differ(self) -> Self:
+        labels = [choice.label for choice in self.learners]
+        if len(set(labels)) < len(labels):
+            twice = next(label for label in labels if labels.count(label) > 1)
+            raise InputError(f"learners: {twice} is listed twice; give it other parameters or leave it out")
+        return self
+
 
 class BanditScenario(_Scenario):
     """A named experiment on plain arms."""
@@ -322,7 +338,8 @@ def _first_mistake(problem: ValidationError) -> str:
     mistake = problem.errors()[0]
     where = mistake["loc"][1:] or ("kind",)  # the first part only repeats the kind of scenario
     place = ".".join(str(part) for part in where)
-    given = "" if mistake["type"] == "missing" else f", got {mistake['input']!r}"
+    said = mistake["type"] in ("missing", "value_error", "union_tag_invalid")
+    given = "" if said else f", got {mistake['input']!r:.80}"
     fields = [name for model in _MODELS for name in model.model_fields]
     hint = _nearest(place.rpartition(".")[2], fields) if mistake["type"] == "extra_forbidden" else ""
     return f"{place}: {mistake['msg'].removeprefix('Value error, ')}{given}{hint}"

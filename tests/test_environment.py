@@ -1,5 +1,7 @@
 """The round environment: counts over the window, rewards by hand, noise, ranges, and what learners are told."""
 
+import copy
+import pickle
 from typing import Any
 
 import numpy as np
@@ -130,6 +132,15 @@ ARMS = rs.ActionSet.arms(2)
             "edge 0 goes from 0.1 at count 0 to 0.2",
         ),
         (lambda: rs.RoundEnvironment(ARMS, [[1], [1]], 0, -0.1), "at least 0, got -0.1"),
+        (lambda: rs.RoundEnvironment(ARMS, [["a"], [1]], 0, 0), "rewards must be numbers"),
+        (lambda: rs.RoundEnvironment(ARMS, [[1], [1]], 0, "loud"), "noise_std must be numbers"),
+        (lambda: rs.RoundEnvironment(ARMS, [[1], [1]], 0, 0, reward_range=5), r"reward_range is \(low, high\)"),
+        (lambda: rs.RoundEnvironment.from_congestion(ARMS, ["a", 1], rs.congestion.Inverse(), 1, 0), "base must be"),
+        (
+            lambda: rs.RoundEnvironment.from_congestion(ARMS, [1, 1], rs.congestion.Inverse, 1, 0),
+            "a function of counts",
+        ),
+        (lambda: rs.RoundEnvironment.from_congestion(ARMS, [1, 1], "inverse", 1, 0), "a function of counts"),
         (lambda: rs.RoundEnvironment(ARMS, [[1], [1]], 0, [1, 2, 3]), r"shape \(2,\), got shape \(3,\)"),
         (
             lambda: rs.RoundEnvironment.from_congestion(ARMS, [1], rs.congestion.Inverse(), 1, 0),
@@ -145,7 +156,7 @@ ARMS = rs.ActionSet.arms(2)
         ),
         (
             lambda: rs.RoundEnvironment.from_congestion(ARMS, [-2, -1], rs.congestion.Inverse(), 2, 0),
-            "must not rise|outside the range",
+            "must not rise with the count",
         ),
         (
             lambda: rs.RoundEnvironment.from_congestion(ARMS, [0.2, 0.1], lambda _: np.ones(7), 1, 0),
@@ -158,6 +169,15 @@ ARMS = rs.ActionSet.arms(2)
 def test_bad_input_is_named(make: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
         make()
+
+
+def test_a_copy_shows_its_own_counts() -> None:
+    world = silent(rs.ActionSet.arms(2), 2)
+    world.step(0)
+    for twin in (copy.deepcopy(world), pickle.loads(pickle.dumps(world))):  # noqa: S301 - our own bytes
+        twin.step(1)
+        assert twin.observe().counts.tolist() == [1, 1]
+    assert world.observe().counts.tolist() == [1, 0]
 
 
 def test_a_refused_step_changes_nothing() -> None:

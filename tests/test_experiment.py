@@ -86,6 +86,13 @@ def test_a_plot_with_bands_is_written(tmp_path: Path) -> None:
     assert len(axes.collections) == 1, "one band"
     with pytest.raises(InputError, match="at least one"):
         rs.plot_regret({})
+    with pytest.raises(rs.RoutesimError, match="cannot write the figure"):
+        rs.plot_regret(runs, tmp_path / "nowhere" / "regret.png")
+
+
+def test_a_class_is_not_a_learner() -> None:
+    with pytest.raises(InputError, match="such as CARMAB"):
+        rs.run(bandit(), rs.CARMAB, rounds=10, seed=0)
 
 
 @pytest.mark.parametrize(
@@ -93,8 +100,8 @@ def test_a_plot_with_bands_is_written(tmp_path: Path) -> None:
     [
         ({"rounds": 0}, "rounds must be at least 1, got 0"),
         ({"rounds": 2.5}, "rounds must be a whole number, got 2.5"),
-        ({"seed": -1}, "seed is at least 0, got -1"),
-        ({"seed": 1.5}, "seed is a whole number, got 1.5"),
+        ({"seed": -1}, "seed must be at least 0, got -1"),
+        ({"seed": 1.5}, "seed must be a whole number, got 1.5"),
         ({"replications": 0}, "replications must be at least 1"),
         ({"workers": 0}, "workers must be at least 1"),
     ],

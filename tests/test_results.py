@@ -61,6 +61,7 @@ def test_a_band_of_one_run_is_its_curve() -> None:
         ([made_up([1.0])], {"level": 1.0}, "between 0 and 1, got 1.0"),
         ([made_up([1.0])], {"at": [2]}, "between 1 and 1, got 2"),
         ([made_up([1.0])], {"at": [0]}, "got 0"),
+        ([made_up([1.0])], {"at": []}, "at least one round"),
     ],
 )
 def test_a_band_of_nonsense_is_refused(runs: list[rs.Run], options: dict[str, object], message: str) -> None:

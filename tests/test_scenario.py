@@ -45,9 +45,13 @@ def test_overrides_replace_only_what_is_given() -> None:
         ('"inverse"', '"inversed"', "bandit.congestion"),
         ('"CARMAB"', '"CARMAN"', "there is no 'CARMAN'; did you mean 'CARMAB'"),
         ("confidence = 1.0", "confidense = 1.0", "no parameter 'confidense'; it has confidence, delta"),
-        ("confidence = 1.0", "confidence = -1.0", "confidence must be finite and above 0, got -1.0"),
+        ("confidence = 1.0", "confidence = -1.0", "confidence must be above 0, got -1.0$"),
         ("seed = 0", "seed = ", "Invalid value"),
         ("windows = [1]", "windows = []", "bandit.windows"),
+        ("windows = [1]", "windows = [-2]", "bandit.windows.0: Input should be greater than or equal to 0, got -2"),
+        ('kind = "bandit"', 'kind = "town"', "kind: Input tag 'town' .* expected tags: 'bandit'[^{]*$"),
+        ("confidence = 1.0", 'confidence = "a"', "confidence must be numbers, got 'a'$"),
+        ("[[learners]]", '[[learners]]\nname = "CARMAB"\nconfidence = 1.0\n[[learners]]', "is listed twice"),
     ],
 )
 def test_a_mistake_is_named_with_its_file_and_key(tmp_path: Path, old: str, new: str, message: str) -> None:

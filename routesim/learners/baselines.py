@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from routesim.checks import number
 from routesim.contextual import ContextualPolicy, Fit
 from routesim.environment import Feedback, Knowledge, Observation, Tally, Task
 from routesim.errors import InputError
@@ -77,8 +78,7 @@ class EpsilonGreedy(_ActionAverages):
     epsilon: float = 0.1
 
     def __post_init__(self) -> None:
-        if not 0 <= self.epsilon <= 1:
-            raise InputError(f"epsilon is a probability between 0 and 1, got {self.epsilon}")
+        number("epsilon", self.epsilon, least=0, most=1)
 
     def _scores(self, now: int, of: slice) -> NDArray[np.float64]:  # noqa: ARG002 - epsilon does not change with time
         scores: NDArray[np.float64] = self._means[of]

@@ -6,6 +6,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from routesim.checks import number
 from routesim.environment import Feedback, Knowledge, Observation, Tally, Task
 from routesim.errors import InputError
 from routesim.learners.base import Epoch
@@ -40,9 +41,9 @@ class CARMAB:
     epochs: int = field(init=False, repr=False, compare=False, default=0)
 
     def __post_init__(self) -> None:
-        if not (np.isfinite(self.confidence) and self.confidence > 0):
-            raise InputError(f"confidence must be finite and above 0, got {self.confidence}")
-        if not 0 < self.delta < 1:
+        if number("confidence", self.confidence) <= 0:
+            raise InputError(f"confidence must be above 0, got {self.confidence}")
+        if not 0 < number("delta", self.delta) < 1:
             raise InputError(f"delta must lie between 0 and 1, got {self.delta}")
         checked_method(self.planner)
 

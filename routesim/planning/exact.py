@@ -45,7 +45,7 @@ class TablePolicy:
             raise InputError(f"a history holds at most window={self.window} actions, got {len(history)}")
         state = 0
         for action in history:
-            if not 0 <= action < self.n_actions:
+            if not isinstance(action, int | np.integer) or not 0 <= action < self.n_actions:
                 raise InputError(f"actions run from 0 to {self.n_actions - 1}, got {action} in the history")
             state = state * self.n_actions + action
         return int(self.table[state])
@@ -118,7 +118,7 @@ def check_size(n_actions: int, window: int) -> None:
         while longest > 0 and not fits(n_actions, longest):
             longest -= 1
         raise TooManyStatesError(
-            f"{n_actions} actions and window {window} make {n_actions}**{window} = {float(n_actions) ** window:.3g} "
+            f"{n_actions} actions and window {window} make about 10**{window * np.log10(n_actions):.0f} "
             f"joint histories, more than the exact planner can hold ({MAX_ARCS:,} histories x actions); "
             f"with {n_actions} actions it reaches window {longest}: use fewer actions, a shorter window, "
             "or method='edgewise'"

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from routesim.errors import InputError
+from routesim.errors import InputError, ResultsError
 from routesim.results import Band, Run, regret_band
 
 if TYPE_CHECKING:
@@ -37,7 +37,10 @@ def plot_bands(panels: Mapping[str, Mapping[str, Band]], path: str | Path | None
         axes.set_title(title)
     columns[0].set_ylabel("average regret")
     if path is not None:
-        figure.savefig(path, dpi=150)
+        try:
+            figure.savefig(path, dpi=150)
+        except (OSError, ValueError) as problem:
+            raise ResultsError(f"cannot write the figure to {path}: {problem}") from problem
     return figure
 
 

@@ -123,6 +123,8 @@ def test_a_short_history_is_padded_with_action_0() -> None:
         plan.policy([0, 0, 0, 0])
     with pytest.raises(InputError, match="got 3"):
         plan.policy([3])
+    with pytest.raises(InputError, match=r"got 0\.5"):
+        plan.policy([0.5, 1])
 
 
 def test_a_warm_start_changes_no_value() -> None:
@@ -138,8 +140,10 @@ def test_a_warm_start_changes_no_value() -> None:
 
 
 def test_too_many_histories_name_the_numbers_and_the_way_out() -> None:
-    with pytest.raises(TooManyStatesError, match=r"8 actions and window 9 .* 1\.34e\+08 .* reaches window 7"):
+    with pytest.raises(TooManyStatesError, match=r"8 actions and window 9 .* 10\*\*8 .* reaches window 7"):
         rs.plan(rs.ActionSet.arms(8), np.zeros((8, 10)), 9, method="exact")
+    with pytest.raises(TooManyStatesError, match=r"window 1000 .* 10\*\*903"):
+        rs.plan(rs.ActionSet.arms(8), np.zeros((8, 1001)), 1000, method="exact")
     with pytest.raises(TooManyStatesError, match=r"Karp.*16,384 histories.*exact"):
         rs.plan(rs.ActionSet.arms(4), np.zeros((4, 8)), 7, method="karp")
 
