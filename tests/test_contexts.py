@@ -76,7 +76,7 @@ def test_more_rounds_than_contexts_are_refused_before_any_is_played() -> None:
         ({"theta": [[1.0]]}, "theta is one finite number per feature"),
         ({"theta": [0.5, np.nan, 0.5]}, "theta is one finite number per feature"),
         ({"congestion": rs.congestion.Linear(0.5)}, "must not rise with the count"),
-        ({"congestion": lambda counts: np.full(np.shape(counts), np.nan)}, "finite multipliers"),
+        ({"congestion": lambda counts: np.full(np.shape(counts), np.nan)}, "must be finite"),
         ({"noise_std": -1.0}, "noise_std"),
         ({"window": -1}, "window must be at least 0"),
         ({"lengths": "shorten"}, "lengths is one of refuse, rescale, keep; got 'shorten'"),
