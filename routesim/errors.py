@@ -9,6 +9,7 @@ RoutesimError
 └── ScenarioError       a mistake in a scenario file or its name
 
 FewerPathsWarning       fewer paths exist than were asked for (a UserWarning)
+NotConvergedWarning     an assignment stopped before its relative gap was reached (a UserWarning)
 """
 
 
@@ -42,3 +43,7 @@ class ScenarioError(RoutesimError, ValueError):
 
 class FewerPathsWarning(UserWarning):
     """Fewer paths exist, within the limits given, than were asked for."""
+
+
+class NotConvergedWarning(UserWarning):
+    """An assignment used up its iterations before it reached the relative gap that was asked for."""
