@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from routesim.cities import list_cities as list_cities
     from routesim.cities import load_city as load_city
     from routesim.cities import load_zones as load_zones
+    from routesim.demand import Demand as Demand
     from routesim.environment import Feedback as Feedback
     from routesim.environment import Observation as Observation
     from routesim.environment import RoundEnvironment as RoundEnvironment
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from routesim.learners.carmab import CARMAB as CARMAB
     from routesim.network import RoadNetwork as RoadNetwork
     from routesim.planning import plan as plan
+    from routesim.planning.assignment import Assignment as Assignment
+    from routesim.planning.assignment import assign as assign
     from routesim.planning.base import Plan as Plan
     from routesim.report.plots import plot_regret as plot_regret
     from routesim.results import Band as Band
@@ -40,8 +43,10 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "ActionSet": "actions",
+    "Assignment": "planning.assignment",
     "Band": "results",
     "CARMAB": "learners.carmab",
+    "Demand": "demand",
     "EpsilonGreedy": "learners.baselines",
     "Feedback": "environment",
     "GreedyCongestion": "learners.baselines",
@@ -58,6 +63,7 @@ _HOMES = {
     "Task": "environment",
     "ThompsonSampling": "learners.baselines",
     "UCB1": "learners.baselines",
+    "assign": "planning.assignment",
     "list_cities": "cities",
     "load_city": "cities",
     "load_zones": "cities",

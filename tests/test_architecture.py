@@ -22,6 +22,7 @@ ORDER = [
     "actions",
     "congestion",
     "environment",
+    "demand",
     "planning",
     "learners",
     "results",
@@ -61,8 +62,10 @@ def test_the_public_names_are_these() -> None:
     assert rs.__all__ == sorted(
         [
             "ActionSet",
+            "Assignment",
             "Band",
             "CARMAB",
+            "Demand",
             "EpsilonGreedy",
             "Feedback",
             "GreedyCongestion",
@@ -80,6 +83,7 @@ def test_the_public_names_are_these() -> None:
             "ThompsonSampling",
             "UCB1",
             "__version__",
+            "assign",
             "congestion",
             "list_cities",
             "load_city",
