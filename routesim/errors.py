@@ -5,6 +5,7 @@ RoutesimError
 │   └── TooManyStatesError   a plan over more joint histories than fit in memory
 ├── NetworkError        a road network or a file of one that cannot be used
 │   └── NoPathError     no way from the origin to the destination
+├── RouteError          a router's answer that cannot be driven
 ├── ResultsError        a results folder that cannot be written or read
 └── ScenarioError       a mistake in a scenario file or its name
 
@@ -31,6 +32,10 @@ class NetworkError(RoutesimError, ValueError):
 
 class NoPathError(NetworkError):
     """No path leads from the origin to the destination."""
+
+
+class RouteError(RoutesimError, ValueError):
+    """A router gave a vehicle a path that it cannot drive; the message names the vehicle."""
 
 
 class ResultsError(RoutesimError):

@@ -1,0 +1,515 @@
+"""TrafficSimulator: vehicles on the roads in continuous time, and the protocol of the routers that send them.
+
+On entering an edge at time t a vehicle meets the count of the entries into that edge during (t - window_s, t]: those
+at exactly t only when their event came first, itself never. The edge then takes
+free_flow_s x congestion(count) x noise, at least a millisecond. See `routesim.events` for the order of events.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from routesim import events
+from routesim.congestion import BPR, CongestionFunction
+from routesim.demand import Demand, Trips
+from routesim.errors import InputError, NoPathError, RouteError
+from routesim.events import Floats, Ints, Longs
+from routesim.network import RoadNetwork
+from routesim.search import Graph, Workspace, shortest_tree
+from routesim.traffic import Traffic
+
+MOST_STEERING = 32_000_000  # nodes x destinations up to which bounds on the time to go are kept to steer searches
+# Counts are put into bins [0], [1], [2], [3], [4, 5], [6, 7], [8, 11], …: two for each doubling.
+BIN_STARTS = np.array([0, 1, *sorted({2**k for k in range(1, 21)} | {3 * 2**k for k in range(19)})], dtype=np.int64)
+_LOG_ROOM = 1 << 16
+
+
+class Departures(NamedTuple):
+    """Vehicles that a router is asked about; `vehicles` are their numbers, ends are node indices."""
+
+    now_s: float
+    vehicles: NDArray[np.int64]
+    origins: Ints
+    destinations: Ints
+    departure_s: Floats
+
+
+class Routes(NamedTuple):
+    """A router's answer: `which[i]` is the number of the path that the i-th vehicle takes, or GREEDY.
+
+    Path p is edges[indptr[p] : indptr[p + 1]]. GREEDY sends a vehicle down the path that takes least time at the
+    counts of the moment when it departs, plus `tolls` (seconds per edge) where they are given.
+    """
+
+    indptr: Longs
+    edges: Ints
+    which: NDArray[np.int64]
+    tolls: Floats | None = None
+
+    @classmethod
+    def of(cls, paths: Sequence[Sequence[int]], which: ArrayLike) -> "Routes":
+        """Collect paths given one by one."""
+        lengths = np.array([len(path) for path in paths], dtype=np.int64)
+        edges = np.array([edge for path in paths for edge in path], dtype=np.int32)
+        return cls(np.concatenate(([0], np.cumsum(lengths))), edges, np.asarray(which, dtype=np.int64))
+
+
+class Driven(NamedTuple):
+    """Edges driven to their end, in order of that end: whose, where on its path, at which count, and how long."""
+
+    vehicles: NDArray[np.int64]
+    places: NDArray[np.int64]
+    edges: NDArray[np.int64]
+    counts: NDArray[np.int64]
+    entered_s: Floats
+    travel_time_s: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Lessons:
+    """What all driven edges taught so far, by (edge, bin of the count): a live view.
+
+    Bin k holds the counts from `bin_starts[k]` up to the next start. An edge counts once it has been driven to
+    its end, so the order in which vehicles entered does not matter.
+    """
+
+    bin_starts: NDArray[np.int64]
+    visits: Longs
+    sums: Floats
+    squares: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class TrafficTask:
+    """What a router is told at the start. Routers other than informed ones leave `time_at` alone."""
+
+    network: RoadNetwork
+    demand: Demand
+    window_s: float
+    noise: float
+    lessons: Lessons
+    counts: Any  # () -> counts of all edges at the present moment
+    time_at: Any  # counts of all edges -> their travel times
+
+
+@runtime_checkable
+class Router(Protocol):
+    """Sends vehicles down paths.
+
+    `interval_s` says how often it is asked: None once, about all vehicles; a number of seconds about the
+    departures of each such interval, at its start; 0 about every vehicle when it departs. `feedback` says what it
+    wants to be shown of driven edges: "none", "lessons" (kept up to date in its task), or "all": then `learn`
+    is called with every driven edge before the router is asked again.
+    """
+
+    interval_s: float | None
+    feedback: Literal["none", "lessons", "all"]
+
+    def start(self, task: TrafficTask, rng: np.random.Generator) -> None:
+        """Begin a run from nothing; all random choices come from `rng`."""
+
+    def route(self, departures: Departures) -> Routes:
+        """Return the paths of these vehicles."""
+
+    def learn(self, driven: Driven) -> None:
+        """Take in what was driven since the last call."""
+
+
+class TrafficSimulator:
+    """Roads, demand and congestion; `run` lets a router send every vehicle and returns what happened.
+
+    `congestion` multiplies the free-flow time by the count. `BPR()` reads it as a flow, count / window_s, against
+    each road's own capacity, alpha and beta; `BPR(capacity=...)` takes a capacity in entries per window. `noise`
+    is the standard deviation of the logarithm of a factor with mean 1, drawn for each vehicle and edge.
+    `overtaking=False` makes vehicles leave an edge in the order they entered it. `reroute_share` of the vehicles
+    look for a better way, at present counts, at the first junction `reroute_s` seconds after their last choice.
+    """
+
+    def __init__(
+        self,
+        network: RoadNetwork,
+        demand: Demand,
+        window_s: float = 300.0,
+        congestion: CongestionFunction | None = None,
+        *,
+        noise: float = 0.0,
+        overtaking: bool = True,
+        reroute_share: float = 0.0,
+        reroute_s: float = 60.0,
+        bin_s: float | None = None,
+    ) -> None:
+        for name, value in (("window_s", window_s), ("bin_s", bin_s), ("reroute_s", reroute_s)):
+            if value is not None and not (np.isfinite(value) and value > 0):
+                raise InputError(f"{name} must be a finite number of seconds above 0, got {value}")
+        if not (np.isfinite(noise) and noise >= 0):
+            raise InputError(f"noise must be finite and at least 0, got {noise}")
+        if not 0 <= reroute_share <= 1:
+            raise InputError(f"reroute_share is a share between 0 and 1, got {reroute_share}")
+        if not isinstance(demand, Demand):
+            raise InputError(f"demand must be a Demand, got {type(demand).__name__}; see Demand.from_trips")
+        self.network = network
+        self.demand = demand
+        self.window_s = float(window_s)
+        self.congestion: CongestionFunction = BPR() if congestion is None else congestion
+        self.noise = float(noise)
+        self.overtaking = overtaking
+        self.reroute_share = reroute_share
+        self.reroute_s = float(reroute_s)
+        self.bin_s = float(bin_s or window_s)
+        self._nodes = demand.nodes(network)
+        self._graph = Graph(network.indptr, network.out_edges, network.tails, network.heads, network.no_through)
+        self._bpr = _bpr_of(network, self.congestion, self.window_s)
+
+    def run(self, router: Any, seed: int = 0, *, until_s: float | None = None) -> Traffic:
+        """Simulate every vehicle; with `until_s` only up to that time, with the vehicles still driving counted.
+
+        `router` is a Router, a learner, or a list of paths, one for each vehicle in order of departure. The same
+        seed gives the same numbers: trips, noise and the router have generators of their own.
+        """
+        from routesim.routers import as_router  # upward on purpose: users hand learners and lists to `run`
+
+        if until_s is not None and not until_s > 0:
+            raise InputError(f"until_s must be above 0, got {until_s}")
+        return _Drive(self, as_router(router), seed, np.inf if until_s is None else float(until_s)).run()
+
+
+class _Drive:
+    """One run: the arrays of the compiled core, and the router they wait for."""
+
+    def __init__(self, simulator: TrafficSimulator, router: Router, seed: int, until_s: float) -> None:
+        self.simulator, self.router, self.until_s = simulator, router, until_s
+        network = self.network = simulator.network
+        streams = np.random.SeedSequence(seed).spawn(4)
+        self.seed = seed
+        self.trips: Trips = simulator.demand.draw(np.random.default_rng(streams[0]))
+        self.noise_seed = np.uint64(streams[1].generate_state(1, np.uint64)[0])
+        n, n_nodes, n_edges = len(self.trips.departure_s), network.n_nodes, network.n_edges
+        self.origins = simulator._nodes[self.trips.origins]
+        self.goals = simulator._nodes[self.trips.destinations]
+        places, self.goal_row = np.unique(self.goals, return_inverse=True)
+        to_go = self._time_to_go(places)
+        state = np.zeros((n, 4), dtype=np.int64)
+        state[:, events.START] = self.origins
+        share = simulator.reroute_share
+        reroutes = np.random.default_rng(streams[3]).random(n) < share if share > 0 else np.zeros(n, dtype=np.bool_)
+        self.vehicles = events.Vehicles(
+            state,
+            np.ascontiguousarray(self.trips.departure_s),
+            np.full(n, np.nan),
+            np.zeros(n),
+            np.ascontiguousarray(self.goals),
+            self.goal_row.astype(np.int32),
+            np.full(n, events.ASK, dtype=np.int8),
+            reroutes,
+            np.ascontiguousarray(self.trips.departure_s).copy(),
+        )
+        clock = np.zeros(12, dtype=np.int64)
+        clock[events.SERIAL] = n
+        self.queue = events.Queue(np.empty(n), np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int32), clock)
+        self.paths: Ints = np.empty(max(1024, 4 * n_nodes), dtype=np.int32)
+        table = np.empty((0, 0)) if simulator._bpr is not None else self._table(64)
+        bpr = simulator._bpr or (np.empty(0), np.empty(0), np.empty(0))
+        self.roads = events.Roads(
+            *(np.array(a) for a in (network.indptr, network.out_edges, network.tails, network.heads)),
+            np.array(network.no_through),
+            np.array(network.free_flow_s),
+            *bpr,
+            table,
+            np.zeros(n_edges),
+            np.empty(0) if simulator.overtaking else np.zeros(n_edges),
+        )
+        self.windows = events.Windows(
+            np.zeros((n_edges, 4), dtype=np.int64), np.empty(max(1024, 4 * n_edges)), np.full(60, -1, dtype=np.int64)
+        )
+        self.loads = events.Loads(
+            np.zeros(n_edges, dtype=np.int32), np.empty(n_edges, dtype=np.int32), np.empty((4 * n_edges, 3), dtype=np.int64)
+        )
+        ints = [np.empty(n_nodes, dtype=np.int32) for _ in range(3)]
+        self.search = events.Search(
+            to_go,
+            np.zeros(1, dtype=np.int64),
+            np.zeros(n_nodes, dtype=np.int64),
+            np.empty(n_nodes),
+            np.empty(n_nodes),
+            *ints,
+        )
+        rows = n_edges if router.feedback == "lessons" else 0
+        shape = (rows, len(BIN_STARTS))
+        bin_of = (np.searchsorted(BIN_STARTS, np.arange(BIN_STARTS[-1] + 1), side="right") - 1).astype(np.int16)
+        log = np.empty((_LOG_ROOM if router.feedback == "all" else 0, 6))
+        self.lessons = events.Lessons(
+            bin_of, np.zeros(shape, dtype=np.int64), np.zeros(shape), np.zeros(shape), log
+        )
+        self.now_s = 0.0
+        view = Lessons(BIN_STARTS, self.lessons.visits, self.lessons.sums, self.lessons.squares)
+        self.router.start(
+            TrafficTask(
+                network, simulator.demand, simulator.window_s, simulator.noise, view, self._counts, self._time_at
+            ),
+            np.random.default_rng(streams[2]),
+        )
+
+    def _time_to_go(self, places: NDArray[np.int32]) -> Floats:
+        """Check that every vehicle can reach its goal; keep the times to go if there is room for them."""
+        graph, network = self.simulator._graph, self.network
+        keep = len(places) * network.n_nodes <= MOST_STEERING
+        if not keep and _strongly_connected(network):
+            return np.empty((0, 0))
+        reverse, work = graph.reverse(), Workspace.build(graph)
+        rows = np.empty((len(places) if keep else 0, network.n_nodes))
+        free_flow = np.maximum(network.free_flow_s, 0.0)
+        order = np.argsort(self.goal_row, kind="stable")
+        ends = np.searchsorted(self.goal_row[order], np.arange(len(places) + 1))
+        for row, place in enumerate(places):
+            time, _ = shortest_tree(reverse, free_flow, int(place), workspace=work)
+            mine = order[ends[row] : ends[row + 1]]
+            lost = mine[~np.isfinite(time[self.origins[mine]])]
+            if len(lost):
+                raise self._no_way(int(lost.min()))
+            if keep:
+                rows[row] = time
+        return rows
+
+    def _no_way(self, vehicle: int) -> NoPathError:
+        labels = self.network.labels
+        return NoPathError(
+            f"vehicle {vehicle} cannot go from node {labels[self.origins[vehicle]]!r} to node "
+            f"{labels[self.goals[vehicle]]!r}: no path leads there; leave the trip out or connect the nodes"
+        )
+
+    def _table(self, counts: int) -> Floats:
+        """Return the multipliers at 0 … counts - 1, one row for all edges or one each, once they keep the rules."""
+        values = np.asarray(self.simulator.congestion(np.arange(counts)[np.newaxis, :]), dtype=np.float64)
+        values = np.atleast_2d(values)
+        if values.shape not in ((1, counts), (self.network.n_edges, counts)):
+            raise InputError(
+                f"the congestion function returned shape {values.shape} for {counts} counts on "
+                f"{self.network.n_edges} edges; it must work element by element, for one row or one per edge"
+            )
+        if not np.isfinite(values).all() or (values <= 0).any() or (np.diff(values, axis=1) < -1e-12).any():
+            raise InputError(
+                "a congestion function multiplies travel times here: its values must be finite, above 0 and must "
+                f"not fall with the count; got {values[0, :4].tolist()} … at counts 0, 1, 2, 3, …"
+            )
+        return np.ascontiguousarray(values)
+
+    def _counts(self) -> Ints:
+        out = np.empty(self.network.n_edges, dtype=np.int32)
+        events.counts_now(self.windows, self.now_s - self.simulator.window_s, out)
+        return out
+
+    def _time_at(self, counts: NDArray[Any]) -> Floats:
+        numbers = np.asarray(counts, dtype=np.int64)
+        if self.simulator._bpr is not None:
+            alpha, capacity, beta = self.simulator._bpr
+            multiplier = 1.0 + alpha * (numbers / capacity) ** beta
+        else:
+            table = self._table(int(numbers.max(initial=0)) + 1)
+            multiplier = table[np.arange(len(numbers)) if len(table) > 1 else 0, numbers]
+        return np.asarray(self.network.free_flow_s * multiplier, dtype=np.float64)
+
+    def run(self) -> Traffic:
+        interval, n = self.router.interval_s, len(self.trips.departure_s)
+        if interval is not None and not interval >= 0:
+            raise InputError(f"a router's interval_s is None or at least 0 seconds, got {interval}")
+        asked = 0
+        if interval is None:
+            self._ask(0, n, float(self.trips.departure_s[0]) if n else 0.0)
+            asked = n
+        pause = np.inf if interval is None or interval == 0 or n == 0 else float(self.trips.departure_s[0])
+        while True:
+            answer = events.drive(
+                min(pause, self.until_s),
+                self.simulator.window_s,
+                self.simulator.bin_s,
+                self.simulator.noise,
+                self.noise_seed,
+                self.simulator.reroute_s if self.simulator.reroute_share > 0 else 0.0,
+                self.queue,
+                self.vehicles,
+                self.paths,
+                self.roads,
+                self.windows,
+                self.loads,
+                self.search,
+                self.lessons,
+            )
+            if answer == events.DONE or (answer == events.PAUSED and pause >= self.until_s):
+                break
+            if answer == events.PAUSED:
+                assert interval is not None  # noqa: S101 - only intervals pause
+                last = int(np.searchsorted(self.trips.departure_s, pause + interval, side="left"))
+                self._ask(asked, last, pause)
+                asked, pause = last, pause + interval if last < n else np.inf
+            elif answer == events.ASKS:
+                vehicle = int(self.queue.clock[events.WANTED])
+                self._ask(vehicle, vehicle + 1, float(self.trips.departure_s[vehicle]))
+            else:
+                self._meet(answer)
+        self._learn()
+        return self._traffic()
+
+    def _meet(self, need: int) -> None:
+        """Make room for what the core asked for."""
+        if need == events.PATHS_FULL:
+            self.paths = _longer(self.paths, 2 * len(self.paths) + self.network.n_nodes)
+        elif need == events.WINDOWS_FULL:
+            self.windows = self.windows._replace(pool=_longer(self.windows.pool, 2 * len(self.windows.pool)))
+        elif need == events.LOADS_FULL:
+            self.loads = self.loads._replace(rows=_longer(self.loads.rows, 2 * len(self.loads.rows)))
+        elif need == events.TABLE_SHORT:
+            self.roads = self.roads._replace(table=self._table(2 * (int(self.queue.clock[events.WANTED]) + 1)))
+        elif need == events.LOG_FULL:
+            self._learn()
+        else:
+            raise self._no_way(int(self.queue.clock[events.WANTED]))
+
+    def _learn(self) -> None:
+        logged = int(self.queue.clock[events.LOGGED])
+        if logged:
+            rows = self.lessons.log[:logged]
+            whole = [rows[:, column].astype(np.int64) for column in range(4)]
+            self.router.learn(Driven(*whole, rows[:, 4].copy(), rows[:, 5].copy()))
+            self.queue.clock[events.LOGGED] = 0
+
+    def _ask(self, first: int, last: int, now_s: float) -> None:
+        """Ask the router about the vehicles first … last - 1, check its answer and put it into the core."""
+        self._learn()
+        if first == last:
+            return
+        self.now_s = now_s
+        numbers = np.arange(first, last)
+        departures = Departures(
+            now_s, numbers, self.origins[first:last], self.goals[first:last], self.trips.departure_s[first:last]
+        )
+        routes = self.router.route(departures)
+        self._check(routes, departures)
+        used = int(self.queue.clock[events.USED_PATHS])
+        if used + len(routes.edges) > len(self.paths):
+            self.paths = _longer(self.paths, 2 * (used + len(routes.edges)))
+        self.paths[used : used + len(routes.edges)] = routes.edges
+        self.queue.clock[events.USED_PATHS] += len(routes.edges)
+        if routes.tolls is not None:
+            self.roads.toll[:] = routes.tolls
+        given = routes.which >= 0
+        state, which = self.vehicles.state, routes.which[given]
+        state[numbers[given], events.START] = used + routes.indptr[which]
+        state[numbers[given], events.LENGTH] = routes.indptr[which + 1] - routes.indptr[which]
+        self.vehicles.choice[numbers[~given]] = events.GREEDY
+
+    def _check(self, routes: Routes, asked: Departures) -> None:
+        """Refuse broken paths, naming the first vehicle that would drive one."""
+        network, which = self.network, routes.which
+        n_paths = len(routes.indptr) - 1
+        if which.shape != asked.vehicles.shape:
+            raise RouteError(f"the router was asked about {len(asked.vehicles)} vehicles and answered for {which.shape}")
+        if routes.tolls is not None and (
+            routes.tolls.shape != (network.n_edges,) or not (routes.tolls >= 0).all()
+        ):
+            raise RouteError(f"tolls must be at least 0, one for each of {network.n_edges} edges")
+
+        def refuse(position: int, what: str) -> None:
+            raise RouteError(f"the router gave vehicle {asked.vehicles[position]} {what}")
+
+        wrong = np.flatnonzero((which != events.GREEDY) & ((which < 0) | (which >= n_paths)))
+        if len(wrong):
+            refuse(wrong[0], f"path number {which[wrong[0]]}; there are {n_paths} paths")
+        lengths = np.diff(routes.indptr)
+        edges, owner = routes.edges, np.repeat(np.arange(n_paths), lengths)
+        faults: list[tuple[NDArray[np.bool_], str]] = []
+        empty = lengths == 0
+        outside = np.zeros(n_paths, dtype=np.bool_)
+        outside[owner[(edges < 0) | (edges >= network.n_edges)]] = True
+        faults += [(empty, "an empty path"), (outside, f"an edge outside 0 … {network.n_edges - 1}")]
+        broken, passes = np.zeros(n_paths, dtype=np.bool_), np.zeros(n_paths, dtype=np.bool_)
+        if not outside.any() and len(edges) > 1:
+            inside = owner[1:] == owner[:-1]
+            broken[owner[1:][inside & (network.tails[edges[1:]] != network.heads[edges[:-1]])]] = True
+            passes[owner[1:][inside & network.no_through[network.tails[edges[1:]]]]] = True
+        faults += [(broken, "a broken path: an edge does not start where the one before ends")]
+        faults += [(passes, "a path through a node that carries no through traffic")]
+        mine = which >= 0
+        for bad, what in faults:
+            if bad.any():
+                hit = np.flatnonzero(mine & bad[np.where(mine, which, 0)])
+                if len(hit):
+                    refuse(hit[0], what)
+        if not n_paths or empty.any() or outside.any():
+            return
+        starts, ends = network.tails[edges[routes.indptr[:-1]]], network.heads[edges[routes.indptr[1:] - 1]]
+        path = np.where(mine, which, 0)
+        off = np.flatnonzero(mine & ((starts[path] != asked.origins) | (ends[path] != asked.destinations)))
+        if len(off):
+            i, labels = off[0], network.labels
+            refuse(
+                i,
+                f"a path from {labels[starts[path[i]]]!r} to {labels[ends[path[i]]]!r}; "
+                f"it goes from {labels[asked.origins[i]]!r} to {labels[asked.destinations[i]]!r}",
+            )
+
+    def _traffic(self) -> Traffic:
+        clock, loads = self.queue.clock, self.loads
+        touched = loads.touched[: clock[events.TOUCHED]].astype(np.int64)
+        now = np.column_stack((np.full(len(touched), clock[events.BIN]), touched, loads.now[touched]))
+        rows = np.concatenate((loads.rows[: clock[events.USED_LOADS]], now))
+        return Traffic(
+            network=self.network,
+            router=type(self.router).__name__,
+            seed=self.seed,
+            window_s=self.simulator.window_s,
+            bin_s=self.simulator.bin_s,
+            places=self.simulator.demand.places,
+            origins=self.trips.origins,
+            destinations=self.trips.destinations,
+            departure_s=self.trips.departure_s,
+            arrival_s=self.vehicles.arrival_s,
+            until_s=self.until_s,
+            n_events=int(clock[events.EVENTS]),
+            path_starts=self.vehicles.state[:, events.START].copy(),
+            path_lengths=self.vehicles.state[:, events.LENGTH].copy(),
+            edges_entered=self.vehicles.state[:, events.ENTERED].copy(),
+            path_edges=self.paths[: clock[events.USED_PATHS]],
+            loads=rows,
+            demand=self.simulator.demand,
+        )
+
+
+def _bpr_of(
+    network: RoadNetwork, congestion: CongestionFunction, window_s: float
+) -> tuple[Floats, Floats, Floats] | None:
+    """Return alpha, capacity in entries per window, and beta of every edge; None for another function."""
+    if not isinstance(congestion, BPR):
+        return None
+    if congestion.capacity is None:
+        if not (np.ndim(congestion.alpha) == 0 == np.ndim(congestion.beta)) or (
+            (congestion.alpha, congestion.beta) != (BPR().alpha, BPR().beta)
+        ):
+            raise InputError("BPR without a capacity takes each road's own alpha and beta; give BPR(capacity=...) too")
+        return network.bpr_alpha.copy(), network.capacity_vph / 3600.0 * window_s, network.bpr_beta.copy()
+    values = []
+    for name in ("alpha", "capacity", "beta"):
+        given = np.asarray(getattr(congestion, name), dtype=np.float64)
+        if given.shape not in ((), (network.n_edges,)):
+            raise InputError(f"BPR's {name} is one number or one for each of {network.n_edges} edges")
+        values.append(np.ascontiguousarray(np.broadcast_to(given, (network.n_edges,))).copy())
+    return values[0], values[1], values[2]
+
+
+def _strongly_connected(network: RoadNetwork) -> bool:
+    """Tell whether every node reaches every other, zones without through traffic aside."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    if network.no_through.any():
+        return False
+    joined = coo_array((np.ones(network.n_edges), (network.tails, network.heads)), shape=(network.n_nodes,) * 2)
+    return int(connected_components(joined, connection="strong", return_labels=False)) == 1
+
+
+def _longer(values: NDArray[Any], room: int) -> NDArray[Any]:
+    more = np.empty((room, *values.shape[1:]), dtype=values.dtype)
+    more[: len(values)] = values
+    return more
