@@ -92,11 +92,13 @@ class Traffic:
         first = self.path_starts[vehicle]
         return self.path_edges[first : first + self.path_lengths[vehicle]]
 
-    def measured(self, from_s: float, to_s: float) -> Floats:
-        """Return the travel times of the trips that departed at `from_s` or later and ended by `to_s`."""
-        with np.errstate(invalid="ignore"):
-            chosen = (self.departure_s >= from_s) & (self.arrival_s <= to_s)
-        return self.travel_time_s[chosen]
+    def measured(self, from_s: float = 0.0, to_s: float = np.inf) -> Floats:
+        """Return the travel times of the trips that departed from `from_s` up to `to_s`, NaN where one did not end.
+
+        Choosing trips by their arrival would leave out the long ones. So choose departures: after the roads have
+        filled, and early enough that the trips end while there is still demand.
+        """
+        return self.travel_time_s[(self.departure_s >= from_s) & (self.departure_s < to_s)]
 
     @cached_property
     def trips(self) -> "pd.DataFrame":
@@ -136,13 +138,14 @@ class Traffic:
         return counts
 
     def summary(self, *, references: bool = False, from_s: float = 0.0, to_s: float = np.inf) -> dict[str, Any]:
-        """Return the run in a few numbers: vehicles accounted for, and the times of trips within [from_s, to_s].
+        """Return the run in a few numbers: all vehicles accounted for, and the trips that departed within a time.
 
         With `references`, the demand's mean rates are also assigned to the roads as if they were steady, and the
         mean trip is set beside it: `excess_over_system_optimum` and `distance_to_user_equilibrium`, as fractions.
         These are references and no bounds: traffic that starts on empty roads can be below either.
         """
-        times = self.measured(from_s, to_s)
+        chosen = self.measured(from_s, to_s)
+        times = chosen[np.isfinite(chosen)]
         mean = float(times.mean()) if len(times) else float("nan")
         numbers: dict[str, Any] = {
             "router": self.router,
@@ -154,6 +157,7 @@ class Traffic:
             "not_departed": int((~self.departed).sum()),
             "edge_entries": self.n_events,
             "measured_trips": len(times),
+            "measured_unfinished": len(chosen) - len(times),
             "mean_travel_time_s": mean,
             "total_travel_time_s": float(times.sum()),
         }
