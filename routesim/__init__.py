@@ -38,6 +38,17 @@ if TYPE_CHECKING:
     from routesim.results import Band as Band
     from routesim.results import Run as Run
     from routesim.results import regret_band as regret_band
+    from routesim.routers.basic import CompliantRouter as CompliantRouter
+    from routesim.routers.basic import FixedRouter as FixedRouter
+    from routesim.routers.basic import FreeFlowRouter as FreeFlowRouter
+    from routesim.routers.basic import GreedyRouter as GreedyRouter
+    from routesim.routers.basic import LogitRouter as LogitRouter
+    from routesim.routers.learning import CARMABRouter as CARMABRouter
+    from routesim.routers.learning import PairLearnersRouter as PairLearnersRouter
+    from routesim.routers.planned import PlannedRouter as PlannedRouter
+    from routesim.routing import Router as Router
+    from routesim.simulator import TrafficSimulator as TrafficSimulator
+    from routesim.traffic import Traffic as Traffic
 
 __version__ = "0.1.0"
 
@@ -46,22 +57,33 @@ _HOMES = {
     "Assignment": "planning.assignment",
     "Band": "results",
     "CARMAB": "learners.carmab",
+    "CARMABRouter": "routers.learning",
+    "CompliantRouter": "routers.basic",
     "Demand": "demand",
     "EpsilonGreedy": "learners.baselines",
     "Feedback": "environment",
+    "FixedRouter": "routers.basic",
+    "FreeFlowRouter": "routers.basic",
     "GreedyCongestion": "learners.baselines",
+    "GreedyRouter": "routers.basic",
     "Learner": "learners.base",
+    "LogitRouter": "routers.basic",
     "Observation": "environment",
     "Oracle": "learners.baselines",
+    "PairLearnersRouter": "routers.learning",
     "Plan": "planning.base",
+    "PlannedRouter": "routers.planned",
     "RandomPath": "learners.baselines",
     "RoadNetwork": "network",
     "RoundEnvironment": "environment",
+    "Router": "routing",
     "RoutesimError": "errors",
     "Run": "results",
     "ShortestPath": "learners.baselines",
     "Task": "environment",
     "ThompsonSampling": "learners.baselines",
+    "Traffic": "traffic",
+    "TrafficSimulator": "simulator",
     "UCB1": "learners.baselines",
     "assign": "planning.assignment",
     "list_cities": "cities",

@@ -219,9 +219,7 @@ def resolve(network: RoadNetwork, places: Sequence[Hashable]) -> Indices:
 def _times_between(network: RoadNetwork, labels: Sequence[Hashable]) -> Floats:
     graph = Graph(network.indptr, network.out_edges, network.tails, network.heads, network.no_through)
     nodes, work = resolve(network, labels), Workspace.build(graph)
-    times = np.stack(
-        [shortest_tree(graph, network.free_flow_s, int(node), workspace=work)[0][nodes] for node in nodes]
-    )
+    times = np.stack([shortest_tree(graph, network.free_flow_s, int(node), workspace=work)[0][nodes] for node in nodes])
     far = np.argwhere(~np.isfinite(times))
     if len(far):
         row, column = far[0]
@@ -268,5 +266,3 @@ def _column(table: Any, name: str) -> Any:
         names = [str(one) for one in (table if known is None else known)] if hasattr(table, "__iter__") else []
         have = f"it has {', '.join(names[:8])}" if names else f"got {type(table).__name__}"
         raise InputError(f"the table needs a column {name!r}; {have}") from None
-
-

@@ -23,7 +23,7 @@ Longs = NDArray[np.int64]
 DONE, PAUSED, ASKS, PATHS_FULL, WINDOWS_FULL, TABLE_SHORT, LOADS_FULL, LOG_FULL, NO_WAY = range(9)
 # Positions in Queue.clock.
 SIZE, DEPARTED, SERIAL, EVENTS, ARRIVED, USED_PATHS, USED_WINDOWS, USED_LOADS, LOGGED, BIN, TOUCHED, WANTED = range(12)
-# Columns of Vehicles.state: where the path starts in the pool, its length (0 while undecided), edges entered, count met.
+# Columns of Vehicles.state: where the path starts in the pool, its length (0: undecided), edges entered, count met.
 START, LENGTH, ENTERED, COUNT = range(4)
 # Columns of Windows.rings: where the ring starts, its capacity (a power of 2), its oldest entry, its size.
 OFFSET, ROOM, HEAD, HELD = range(4)
@@ -352,7 +352,7 @@ def drive(
             departs = False
         elif not departs:
             return DONE
-        vehicle = clock[DEPARTED] if departs else np.int64(queue.vehicle[0])
+        vehicle = int(clock[DEPARTED] if departs else queue.vehicle[0])
         now = vehicles.departure_s[vehicle] if departs else queue.time[0]
         if now >= until:
             return PAUSED
@@ -376,7 +376,7 @@ def drive(
             if clock[USED_PATHS] + n_nodes > len(paths):
                 return PATHS_FULL
             room = paths[clock[USED_PATHS] :]
-            origin = np.int64(state[START])  # until the path is known: the node where the vehicle starts
+            origin = int(state[START])  # until the path is known: the node where the vehicle starts
             length = _find(
                 roads, windows, search, origin, vehicles.goal[vehicle], vehicles.goal_row[vehicle], since, room
             )
@@ -397,7 +397,7 @@ def drive(
             if clock[USED_PATHS] + driven + n_nodes > len(paths):
                 return PATHS_FULL
             room = paths[clock[USED_PATHS] + driven :]
-            at = np.int64(roads.heads[paths[state[START] + driven - 1]])
+            at = int(roads.heads[paths[state[START] + driven - 1]])
             length = _find(roads, windows, search, at, vehicles.goal[vehicle], vehicles.goal_row[vehicle], since, room)
             if length < 0:
                 clock[WANTED] = -1 - length

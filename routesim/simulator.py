@@ -5,117 +5,25 @@ at exactly t only when their event came first, itself never. The edge then takes
 free_flow_s x congestion(count) x noise, at least a millisecond. See `routesim.events` for the order of events.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from routesim import events
 from routesim.congestion import BPR, CongestionFunction
 from routesim.demand import Demand, Trips
-from routesim.errors import InputError, NoPathError, RouteError
-from routesim.events import Floats, Ints, Longs
+from routesim.errors import InputError, NoPathError
+from routesim.events import Floats, Ints
 from routesim.network import RoadNetwork
+from routesim.routing import Departures, Driven, Lessons, Router, TrafficTask, check_routes
 from routesim.search import Graph, Workspace, shortest_tree
 from routesim.traffic import Traffic
 
 MOST_STEERING = 32_000_000  # nodes x destinations up to which bounds on the time to go are kept to steer searches
-# Counts are put into bins [0], [1], [2], [3], [4, 5], [6, 7], [8, 11], …: two for each doubling.
-BIN_STARTS = np.array([0, 1, *sorted({2**k for k in range(1, 21)} | {3 * 2**k for k in range(19)})], dtype=np.int64)
+# Counts are put into bins, eight for each doubling: [0], [1], … [11], [12], [13, 14], … and one from 2 ** 16 on.
+BIN_STARTS = np.concatenate(([0], np.unique(np.round(2.0 ** (np.arange(129) / 8)).astype(np.int64))))
 _LOG_ROOM = 1 << 16
-
-
-class Departures(NamedTuple):
-    """Vehicles that a router is asked about; `vehicles` are their numbers, ends are node indices."""
-
-    now_s: float
-    vehicles: NDArray[np.int64]
-    origins: Ints
-    destinations: Ints
-    departure_s: Floats
-
-
-class Routes(NamedTuple):
-    """A router's answer: `which[i]` is the number of the path that the i-th vehicle takes, or GREEDY.
-
-    Path p is edges[indptr[p] : indptr[p + 1]]. GREEDY sends a vehicle down the path that takes least time at the
-    counts of the moment when it departs, plus `tolls` (seconds per edge) where they are given.
-    """
-
-    indptr: Longs
-    edges: Ints
-    which: NDArray[np.int64]
-    tolls: Floats | None = None
-
-    @classmethod
-    def of(cls, paths: Sequence[Sequence[int]], which: ArrayLike) -> "Routes":
-        """Collect paths given one by one."""
-        lengths = np.array([len(path) for path in paths], dtype=np.int64)
-        edges = np.array([edge for path in paths for edge in path], dtype=np.int32)
-        return cls(np.concatenate(([0], np.cumsum(lengths))), edges, np.asarray(which, dtype=np.int64))
-
-
-class Driven(NamedTuple):
-    """Edges driven to their end, in order of that end: whose, where on its path, at which count, and how long."""
-
-    vehicles: NDArray[np.int64]
-    places: NDArray[np.int64]
-    edges: NDArray[np.int64]
-    counts: NDArray[np.int64]
-    entered_s: Floats
-    travel_time_s: Floats
-
-
-@dataclass(frozen=True, eq=False)
-class Lessons:
-    """What all driven edges taught so far, by (edge, bin of the count): a live view.
-
-    Bin k holds the counts from `bin_starts[k]` up to the next start. An edge counts once it has been driven to
-    its end, so the order in which vehicles entered does not matter.
-    """
-
-    bin_starts: NDArray[np.int64]
-    visits: Longs
-    sums: Floats
-    squares: Floats
-
-
-@dataclass(frozen=True, eq=False)
-class TrafficTask:
-    """What a router is told at the start. Routers other than informed ones leave `time_at` alone."""
-
-    network: RoadNetwork
-    demand: Demand
-    window_s: float
-    noise: float
-    lessons: Lessons
-    counts: Any  # () -> counts of all edges at the present moment
-    time_at: Any  # counts of all edges -> their travel times
-
-
-@runtime_checkable
-class Router(Protocol):
-    """Sends vehicles down paths.
-
-    `interval_s` says how often it is asked: None once, about all vehicles; a number of seconds about the
-    departures of each such interval, at its start; 0 about every vehicle when it departs. `feedback` says what it
-    wants to be shown of driven edges: "none", "lessons" (kept up to date in its task), or "all": then `learn`
-    is called with every driven edge before the router is asked again.
-    """
-
-    interval_s: float | None
-    feedback: Literal["none", "lessons", "all"]
-
-    def start(self, task: TrafficTask, rng: np.random.Generator) -> None:
-        """Begin a run from nothing; all random choices come from `rng`."""
-
-    def route(self, departures: Departures) -> Routes:
-        """Return the paths of these vehicles."""
-
-    def learn(self, driven: Driven) -> None:
-        """Take in what was driven since the last call."""
 
 
 class TrafficSimulator:
@@ -213,9 +121,13 @@ class _Drive:
         table = np.empty((0, 0)) if simulator._bpr is not None else self._table(64)
         bpr = simulator._bpr or (np.empty(0), np.empty(0), np.empty(0))
         self.roads = events.Roads(
-            *(np.array(a) for a in (network.indptr, network.out_edges, network.tails, network.heads)),
-            np.array(network.no_through),
-            np.array(network.free_flow_s),
+            # Copies are writable: a read-only array would be another type to the compiler.
+            network.indptr.copy(),
+            network.out_edges.copy(),
+            network.tails.copy(),
+            network.heads.copy(),
+            network.no_through.copy(),
+            network.free_flow_s.copy(),
             *bpr,
             table,
             np.zeros(n_edges),
@@ -225,7 +137,9 @@ class _Drive:
             np.zeros((n_edges, 4), dtype=np.int64), np.empty(max(1024, 4 * n_edges)), np.full(60, -1, dtype=np.int64)
         )
         self.loads = events.Loads(
-            np.zeros(n_edges, dtype=np.int32), np.empty(n_edges, dtype=np.int32), np.empty((4 * n_edges, 3), dtype=np.int64)
+            np.zeros(n_edges, dtype=np.int32),
+            np.empty(n_edges, dtype=np.int32),
+            np.empty((4 * n_edges, 3), dtype=np.int64),
         )
         ints = [np.empty(n_nodes, dtype=np.int32) for _ in range(3)]
         self.search = events.Search(
@@ -240,9 +154,7 @@ class _Drive:
         shape = (rows, len(BIN_STARTS))
         bin_of = (np.searchsorted(BIN_STARTS, np.arange(BIN_STARTS[-1] + 1), side="right") - 1).astype(np.int16)
         log = np.empty((_LOG_ROOM if router.feedback == "all" else 0, 6))
-        self.lessons = events.Lessons(
-            bin_of, np.zeros(shape, dtype=np.int64), np.zeros(shape), np.zeros(shape), log
-        )
+        self.lessons = events.Lessons(bin_of, np.zeros(shape, dtype=np.int64), np.zeros(shape), np.zeros(shape), log)
         self.now_s = 0.0
         view = Lessons(BIN_STARTS, self.lessons.visits, self.lessons.sums, self.lessons.squares)
         self.router.start(
@@ -371,8 +283,8 @@ class _Drive:
         logged = int(self.queue.clock[events.LOGGED])
         if logged:
             rows = self.lessons.log[:logged]
-            whole = [rows[:, column].astype(np.int64) for column in range(4)]
-            self.router.learn(Driven(*whole, rows[:, 4].copy(), rows[:, 5].copy()))
+            vehicles, places, edges, counts = rows[:, :4].T.astype(np.int64)
+            self.router.learn(Driven(vehicles, places, edges, counts, rows[:, 4].copy(), rows[:, 5].copy()))
             self.queue.clock[events.LOGGED] = 0
 
     def _ask(self, first: int, last: int, now_s: float) -> None:
@@ -386,7 +298,7 @@ class _Drive:
             now_s, numbers, self.origins[first:last], self.goals[first:last], self.trips.departure_s[first:last]
         )
         routes = self.router.route(departures)
-        self._check(routes, departures)
+        check_routes(self.network, routes, departures)
         used = int(self.queue.clock[events.USED_PATHS])
         if used + len(routes.edges) > len(self.paths):
             self.paths = _longer(self.paths, 2 * (used + len(routes.edges)))
@@ -399,56 +311,6 @@ class _Drive:
         state[numbers[given], events.START] = used + routes.indptr[which]
         state[numbers[given], events.LENGTH] = routes.indptr[which + 1] - routes.indptr[which]
         self.vehicles.choice[numbers[~given]] = events.GREEDY
-
-    def _check(self, routes: Routes, asked: Departures) -> None:
-        """Refuse broken paths, naming the first vehicle that would drive one."""
-        network, which = self.network, routes.which
-        n_paths = len(routes.indptr) - 1
-        if which.shape != asked.vehicles.shape:
-            raise RouteError(f"the router was asked about {len(asked.vehicles)} vehicles and answered for {which.shape}")
-        if routes.tolls is not None and (
-            routes.tolls.shape != (network.n_edges,) or not (routes.tolls >= 0).all()
-        ):
-            raise RouteError(f"tolls must be at least 0, one for each of {network.n_edges} edges")
-
-        def refuse(position: int, what: str) -> None:
-            raise RouteError(f"the router gave vehicle {asked.vehicles[position]} {what}")
-
-        wrong = np.flatnonzero((which != events.GREEDY) & ((which < 0) | (which >= n_paths)))
-        if len(wrong):
-            refuse(wrong[0], f"path number {which[wrong[0]]}; there are {n_paths} paths")
-        lengths = np.diff(routes.indptr)
-        edges, owner = routes.edges, np.repeat(np.arange(n_paths), lengths)
-        faults: list[tuple[NDArray[np.bool_], str]] = []
-        empty = lengths == 0
-        outside = np.zeros(n_paths, dtype=np.bool_)
-        outside[owner[(edges < 0) | (edges >= network.n_edges)]] = True
-        faults += [(empty, "an empty path"), (outside, f"an edge outside 0 … {network.n_edges - 1}")]
-        broken, passes = np.zeros(n_paths, dtype=np.bool_), np.zeros(n_paths, dtype=np.bool_)
-        if not outside.any() and len(edges) > 1:
-            inside = owner[1:] == owner[:-1]
-            broken[owner[1:][inside & (network.tails[edges[1:]] != network.heads[edges[:-1]])]] = True
-            passes[owner[1:][inside & network.no_through[network.tails[edges[1:]]]]] = True
-        faults += [(broken, "a broken path: an edge does not start where the one before ends")]
-        faults += [(passes, "a path through a node that carries no through traffic")]
-        mine = which >= 0
-        for bad, what in faults:
-            if bad.any():
-                hit = np.flatnonzero(mine & bad[np.where(mine, which, 0)])
-                if len(hit):
-                    refuse(hit[0], what)
-        if not n_paths or empty.any() or outside.any():
-            return
-        starts, ends = network.tails[edges[routes.indptr[:-1]]], network.heads[edges[routes.indptr[1:] - 1]]
-        path = np.where(mine, which, 0)
-        off = np.flatnonzero(mine & ((starts[path] != asked.origins) | (ends[path] != asked.destinations)))
-        if len(off):
-            i, labels = off[0], network.labels
-            refuse(
-                i,
-                f"a path from {labels[starts[path[i]]]!r} to {labels[ends[path[i]]]!r}; "
-                f"it goes from {labels[asked.origins[i]]!r} to {labels[asked.destinations[i]]!r}",
-            )
 
     def _traffic(self) -> Traffic:
         clock, loads = self.queue.clock, self.loads
@@ -506,7 +368,8 @@ def _strongly_connected(network: RoadNetwork) -> bool:
     if network.no_through.any():
         return False
     joined = coo_array((np.ones(network.n_edges), (network.tails, network.heads)), shape=(network.n_nodes,) * 2)
-    return int(connected_components(joined, connection="strong", return_labels=False)) == 1
+    parts, _ = connected_components(joined, connection="strong")
+    return bool(parts == 1)
 
 
 def _longer(values: NDArray[Any], room: int) -> NDArray[Any]:

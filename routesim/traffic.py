@@ -164,7 +164,7 @@ class Traffic:
         if references:
             from routesim.planning.assignment import assign  # upward on purpose: the references are assignments
 
-            user, system = (assign(self.network, self.demand, kind) for kind in ("user", "system"))  # type: ignore[arg-type]
+            user, system = (assign(self.network, self.demand, kind) for kind in ("user", "system"))
             numbers |= {
                 "user_equilibrium_s": user.mean_travel_time_s,
                 "system_optimum_s": system.mean_travel_time_s,

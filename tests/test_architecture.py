@@ -23,8 +23,13 @@ ORDER = [
     "congestion",
     "environment",
     "demand",
+    "events",
+    "routing",
+    "traffic",
+    "simulator",
     "planning",
     "learners",
+    "routers",
     "results",
     "experiment",
     "scenario",
@@ -32,7 +37,12 @@ ORDER = [
     "cli",
 ]
 # RoadNetwork.from_osm and its siblings are where people look for the importers, which make RoadNetworks.
-LATE = {"network.py": {"importers"}}
+# TrafficSimulator.run takes learners and lists of paths, which are made routers; Traffic is set beside assignments.
+LATE = {
+    "network.py": {"importers"},
+    "simulator.py": {"routers"},
+    "traffic.py": {"planning", "results"},
+}
 FILES = sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")
 
 
@@ -65,22 +75,33 @@ def test_the_public_names_are_these() -> None:
             "Assignment",
             "Band",
             "CARMAB",
+            "CARMABRouter",
+            "CompliantRouter",
             "Demand",
             "EpsilonGreedy",
             "Feedback",
+            "FixedRouter",
+            "FreeFlowRouter",
             "GreedyCongestion",
+            "GreedyRouter",
             "Learner",
+            "LogitRouter",
             "Observation",
             "Oracle",
+            "PairLearnersRouter",
             "Plan",
+            "PlannedRouter",
             "RandomPath",
             "RoadNetwork",
             "RoundEnvironment",
+            "Router",
             "RoutesimError",
             "Run",
             "ShortestPath",
             "Task",
             "ThompsonSampling",
+            "Traffic",
+            "TrafficSimulator",
             "UCB1",
             "__version__",
             "assign",

@@ -13,7 +13,8 @@ from routesim.demand import Demand, read_od, resolve
 from routesim.errors import InputError, NoPathError, NotConvergedWarning
 from routesim.network import RoadNetwork
 from routesim.planning.contraction import contract
-from routesim.planning.frank_wolfe import Heap, Pairs, Paths, Prices, advance, load_all, objective_at, prices_at
+from routesim.planning.frank_wolfe import Prices, advance, objective_at, prices_at
+from routesim.planning.trees import Heap, Pairs, Paths, load_all, owners
 
 Floats: TypeAlias = NDArray[np.float64]
 Objective: TypeAlias = Literal["user", "system"]
@@ -75,7 +76,9 @@ class Assignment:
             raise InputError(f"no demand from {origin!r} to {destination!r} was assigned") from None
         found = self.path_shares
         rows = range(found.first[pair], found.first[pair + 1])
-        paths = [(tuple(found.edges[found.indptr[p] : found.indptr[p + 1]].tolist()), float(found.shares[p])) for p in rows]
+        paths = [
+            (tuple(found.edges[found.indptr[p] : found.indptr[p + 1]].tolist()), float(found.shares[p])) for p in rows
+        ]
         return sorted(paths, key=lambda entry: -entry[1])
 
     @cached_property
@@ -163,9 +166,15 @@ class FlowSolver:
         """Return the travel times of the network, or the marginal ones, as prices."""
         roads = self.network
         # Fresh arrays, all writable: a read-only one would be another type to the compiler.
-        none = np.empty((roads.n_edges, 0))
         alpha = roads.bpr_alpha * (1.0 + roads.bpr_beta if objective == "system" else 1.0)
-        return Prices(roads.free_flow_s.copy(), alpha, roads.capacity_vph.copy(), roads.bpr_beta.copy(), none, none)
+        return Prices(
+            roads.free_flow_s.copy(),
+            alpha,
+            roads.capacity_vph.copy(),
+            roads.bpr_beta.copy(),
+            np.empty(0),
+            np.empty((0, 0)),
+        )
 
     def solve(self, prices: Prices, relative_gap: float, max_iterations: int) -> tuple[float, int]:
         """Move the flows until the gap is small enough; return the gap and the number of iterations."""
@@ -201,27 +210,20 @@ class FlowSolver:
         if stuck >= 0:
             origin, destination = self.labels[stuck]
             raise NoPathError(
-                f"no path leads from {origin!r} to {destination!r}, between which {self.pairs.demand[stuck]:g} vehicles "
-                "an hour want to go; leave the pair out or connect it"
+                f"no path leads from {origin!r} to {destination!r}, between which {self.pairs.demand[stuck]:g} "
+                "vehicles an hour want to go; leave the pair out or connect it"
             )
         return paid
 
     def path_shares(self, least: float = 1e-6) -> PathShares:
         """Return the paths of every pair; shares below `least` are given to the others."""
         paths = self._paths
-        rows: list[int] = []
-        first, shares = [0], []
-        for pair in range(len(self.labels)):
-            mine, path = [], int(paths.newest[pair])
-            while path >= 0:
-                mine.append(path)
-                path = int(paths.older[path])
-            mine.reverse()
-            kept = [path for path in mine if paths.shares[0, path] >= least]
-            total = paths.shares[0, kept].sum()
-            rows += kept
-            shares.append(paths.shares[0, kept] / total)
-            first.append(len(rows))
+        owner = owners(paths)
+        chosen = np.flatnonzero(paths.shares[0, : len(owner)] >= least)
+        rows = chosen[np.argsort(owner[chosen], kind="stable")]
+        first = np.searchsorted(owner[rows], np.arange(len(self.labels) + 1))
+        shares = paths.shares[0, rows]
+        shares = shares / np.repeat(np.add.reduceat(shares, first[:-1]), np.diff(first))
         lengths = paths.length[rows].astype(np.int64)
         ends = np.concatenate(([0], np.cumsum(lengths)))
         # The links of a path are stored from the goal back, so each path is read from its end.
@@ -231,4 +233,4 @@ class FlowSolver:
         sizes = np.diff(links.first)[used]
         stops = np.concatenate(([0], np.cumsum(sizes)))
         place = np.arange(stops[-1]) - np.repeat(stops[:-1] - links.first[used], sizes)
-        return PathShares(np.array(first), np.concatenate(shares), stops[ends], links.members[place])
+        return PathShares(first, shares, stops[ends], links.members[place])

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from routesim.compiled import kernel
 from routesim.network import RoadNetwork
-from routesim.planning.frank_wolfe import Floats, Ints, Longs, Roads
+from routesim.planning.trees import Floats, Ints, Longs, Roads
 
 
 class Links(NamedTuple):
@@ -88,7 +88,7 @@ def _passable(tails: Ints, heads: Ints, alive: NDArray[np.bool_]) -> NDArray[np.
     twice[order[1:]] = (tails[order[1:]] == tails[order[:-1]]) & (heads[order[1:]] == heads[order[:-1]])
     parallel = np.zeros(len(alive), dtype=np.bool_)
     parallel[tails[twice]] = parallel[heads[twice]] = True
-    return (neighbours == 2) & ~parallel
+    return np.asarray((neighbours == 2) & ~parallel, dtype=np.bool_)
 
 
 @kernel

@@ -9,7 +9,7 @@ from routesim.learners.baselines import GreedyCongestion, Oracle, ShortestPath
 from routesim.learners.carmab import CARMAB
 from routesim.routers.basic import FixedRouter, FreeFlowRouter, GreedyRouter
 from routesim.routers.learning import CARMABRouter, PairLearnersRouter
-from routesim.simulator import Router
+from routesim.routing import Router
 
 
 def as_router(given: Any) -> Router:

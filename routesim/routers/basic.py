@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from routesim.actions import ActionSet
 from routesim.errors import FewerPathsWarning, InputError, RouteError
 from routesim.events import GREEDY
+from routesim.routing import Departures, Driven, Router, Routes, TrafficTask
 from routesim.search import Graph, Workspace, shortest_tree
-from routesim.simulator import Departures, Driven, Router, Routes, TrafficTask
 
 Feedback = Literal["none", "lessons", "all"]
 
@@ -173,8 +173,7 @@ class CompliantRouter:
         for router, mine in zip(self._routers, (follows, ~follows), strict=True):
             if not mine.any():
                 continue
-            now, *columns = departures
-            part = router.route(Departures(now, *(column[mine] for column in columns)))
+            part = router.route(departures.part(mine))
             which[mine] = np.where(part.which >= 0, part.which + len(indptr) - 1, part.which)
             indptr = np.concatenate((indptr, len(edges) + part.indptr[1:]))
             edges = np.concatenate((edges, part.edges))

@@ -13,7 +13,7 @@ from routesim.planning.assignment import FlowSolver
 from routesim.planning.frank_wolfe import Prices
 from routesim.routers.basic import Feedback, candidates, pair_numbers
 from routesim.routers.planned import Dealer
-from routesim.simulator import Departures, Driven, Routes, TrafficTask
+from routesim.routing import Departures, Driven, Routes, TrafficTask
 
 Floats = NDArray[np.float64]
 
@@ -85,7 +85,7 @@ class CARMABRouter:
         knots = np.concatenate(([0.0], (flows[1:] + flows[:-1]) / 2))
         prices = np.maximum.accumulate(np.column_stack((times[:, :1], marginal)), axis=1)
         none = np.empty(0)
-        return Prices(none, none, none, none, np.ascontiguousarray(np.broadcast_to(knots, prices.shape)), prices)
+        return Prices(none, none, none, none, knots, np.ascontiguousarray(prices))
 
 
 @dataclass

@@ -9,7 +9,7 @@ from routesim.compiled import kernel
 from routesim.errors import RouteError
 from routesim.planning.assignment import Assignment, Objective, PathShares, assign
 from routesim.routers.basic import Feedback, pair_numbers
-from routesim.simulator import Departures, Driven, Routes, TrafficTask
+from routesim.routing import Departures, Driven, Routes, TrafficTask
 
 
 class Dealer:
