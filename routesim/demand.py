@@ -252,8 +252,9 @@ def _ends(
 
 
 def _numbers(table: Any, name: str) -> Floats:
+    values = _column(table, name)
     try:
-        return np.array(_column(table, name), dtype=np.float64).reshape(-1)
+        return np.array(values, dtype=np.float64).reshape(-1)
     except (TypeError, ValueError):
         raise InputError(f"the column {name} must hold numbers") from None
 
