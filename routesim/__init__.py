@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from routesim.cities import list_cities as list_cities
     from routesim.cities import load_city as load_city
     from routesim.cities import load_zones as load_zones
+    from routesim.city_demand import load_demand as load_demand
     from routesim.demand import Demand as Demand
     from routesim.environment import Feedback as Feedback
     from routesim.environment import Observation as Observation
@@ -88,6 +89,7 @@ _HOMES = {
     "assign": "planning.assignment",
     "list_cities": "cities",
     "load_city": "cities",
+    "load_demand": "city_demand",
     "load_zones": "cities",
     "plan": "planning",
     "plot_regret": "report.plots",

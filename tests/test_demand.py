@@ -60,7 +60,8 @@ def test_the_gravity_model_by_hand() -> None:
         population = (10.0, 15.0, 5.0, 5.0)
 
     demand = rs.Demand.from_zones(roads, Zones, vehicles=100.0, decay_s=100.0)
-    rates = dict(zip(zip(*map(demand.per_hour().get, ("origin", "destination")), strict=True), demand.per_hour()["vehicles"], strict=True))  # fmt: skip
+    table = demand.per_hour()
+    rates = dict(zip(zip(table["origin"], table["destination"], strict=True), table["vehicles"], strict=True))
     weights = {
         ("a", "b"): 200 * np.exp(-1.0),
         ("b", "a"): 200 * np.exp(-1.0),
@@ -78,7 +79,8 @@ def test_the_gravity_model_by_hand() -> None:
 
 def test_a_tntp_trip_table_is_read_and_must_be_whole(tmp_path: Path) -> None:
     file = tmp_path / "trips.tntp"
-    text = "<NUMBER OF ZONES> 2\n<TOTAL OD FLOW> 9.0\n<END OF METADATA>\n\nOrigin 1\n  1 : 2.0; 2 : 3.0;\nOrigin 2\n 1 : 4.0;\n"
+    head = "<NUMBER OF ZONES> 2\n<TOTAL OD FLOW> 9.0\n<END OF METADATA>\n\n"
+    text = head + "Origin 1\n  1 : 2.0; 2 : 3.0;\nOrigin 2\n 1 : 4.0;\n"
     file.write_text(text)
     table = rs.Demand.from_tntp_trips(file).per_hour()
     assert (table["origin"], table["destination"], table["vehicles"].tolist()) == ([1, 2], [2, 1], [3.0, 4.0])

@@ -163,7 +163,7 @@ def test_what_cannot_be_assigned_is_refused() -> None:
         rs.assign(roads, {"origin": ["x"], "destination": ["t"], "vehicles": [5.0]})
     with pytest.raises(InputError, match="column 'vehicles'; it has origin, destination"):
         rs.assign(roads, {"origin": ["s"], "destination": ["t"]})
-    with pytest.raises(InputError, match="at least 0, got -1.0 in row 0"):
+    with pytest.raises(InputError, match=r"at least 0, got -1\.0 in row 0"):
         rs.assign(roads, {"origin": ["s"], "destination": ["t"], "vehicles": [-1.0]})
     with pytest.raises(InputError, match="row 0 goes from 's' to itself"):
         rs.assign(roads, {"origin": ["s"], "destination": ["s"], "vehicles": [1.0]})
