@@ -28,16 +28,19 @@ START, LENGTH, ENTERED, COUNT = range(4)
 # Columns of Windows.rings: where the ring starts, its capacity (a power of 2), its oldest entry, its size.
 OFFSET, ROOM, HEAD, HELD = range(4)
 
+MOST_VEHICLES = 1 << 24
 LEAST_S = 1e-3  # the least time an edge takes: zero would let a vehicle be everywhere at once
 ASK, GREEDY = -1, -2  # instead of a path: stop and ask when it departs; take the cheapest path at that moment
 
 
 class Queue(NamedTuple):
-    """The pending event of every vehicle on the road, a heap of four children a node, and the counters."""
+    """The pending event of every vehicle on the road, a heap of four children a node, and the counters.
+
+    A tag is serial * MOST_VEHICLES + vehicle, so tags are in the order of serials.
+    """
 
     time: Floats
-    serial: Longs
-    vehicle: Ints
+    tag: Longs
     clock: Longs
 
 
@@ -134,48 +137,44 @@ def _normal(seed: np.uint64, vehicle: int, place: int) -> float:
 
 
 @kernel
-def _sift_down(queue: Queue, time: float, serial: int, vehicle: int, size: int) -> None:
+def _sift_down(times: Floats, tags: Longs, time: float, tag: int, size: int) -> None:
     """Put an event into a heap whose top is free."""
-    times, serials, vehicles = queue.time, queue.serial, queue.vehicle
-    slot = 0
-    while True:
-        child = 4 * slot + 1
-        if child >= size:
-            break
-        best = child
+    slot, child = 0, 1
+    while child < size:
+        best, least = child, times[child]
         for other in range(child + 1, min(child + 4, size)):
-            if times[other] < times[best] or (times[other] == times[best] and serials[other] < serials[best]):
-                best = other
-        if times[best] > time or (times[best] == time and serials[best] > serial):
+            if times[other] <= least and (times[other] < least or tags[other] < tags[best]):
+                best, least = other, times[other]
+        if least >= time and (least > time or tags[best] > tag):
             break
-        times[slot], serials[slot], vehicles[slot] = times[best], serials[best], vehicles[best]
-        slot = best
-    times[slot], serials[slot], vehicles[slot] = time, serial, vehicle
+        times[slot], tags[slot] = least, tags[best]
+        slot, child = best, 4 * best + 1
+    times[slot], tags[slot] = time, tag
 
 
 @kernel
-def _push(queue: Queue, time: float, serial: int, vehicle: int) -> None:
-    times, serials, vehicles = queue.time, queue.serial, queue.vehicle
-    slot = queue.clock[SIZE]
-    queue.clock[SIZE] += 1
+def _push(times: Floats, tags: Longs, time: float, tag: int, slot: int) -> None:
+    """Add an event to a heap whose first free place is `slot`."""
     while slot > 0:
         above = (slot - 1) // 4
-        if times[above] < time or (times[above] == time and serials[above] < serial):
+        if times[above] < time or (times[above] == time and tags[above] < tag):
             break
-        times[slot], serials[slot], vehicles[slot] = times[above], serials[above], vehicles[above]
+        times[slot], tags[slot] = times[above], tags[above]
         slot = above
-    times[slot], serials[slot], vehicles[slot] = time, serial, vehicle
+    times[slot], tags[slot] = time, tag
 
 
 @kernel
-def _count(windows: Windows, edge: int, since: float) -> int:
+def _count(rings: Longs, pool: Floats, edge: int, since: float) -> int:
     """Forget the entries into an edge up to and including `since`; return how many are left."""
-    ring = windows.rings[edge]
-    head, held, mask = ring[HEAD], ring[HELD], ring[ROOM] - 1
-    while held > 0 and windows.pool[ring[OFFSET] + head] <= since:
-        head = (head + 1) & mask
-        held -= 1
-    ring[HEAD], ring[HELD] = head, held
+    held = rings[edge, HELD]
+    if held > 0:
+        head, offset, mask = rings[edge, HEAD], rings[edge, OFFSET], rings[edge, ROOM] - 1
+        if pool[offset + head] <= since:
+            while held > 0 and pool[offset + head] <= since:
+                head = (head + 1) & mask
+                held -= 1
+            rings[edge, HEAD], rings[edge, HELD] = head, held
     return int(held)
 
 
@@ -302,7 +301,7 @@ def _find(
                 continue
             if steer and search.to_go[row, head] == np.inf:
                 continue
-            count = _count(windows, edge, since)
+            count = _count(windows.rings, windows.pool, edge, since)
             cost = _time_at(roads, edge, count)
             if np.isnan(cost):
                 return -1 - count
@@ -321,7 +320,7 @@ def _find(
 def counts_now(windows: Windows, since: float, out: Ints) -> None:
     """Fill `out` with the count of every edge."""
     for edge in range(len(out)):
-        out[edge] = _count(windows, edge, since)
+        out[edge] = _count(windows.rings, windows.pool, edge, since)
 
 
 @kernel
@@ -342,48 +341,51 @@ def drive(
     lessons: Lessons,
 ) -> int:
     """Take events in order until one at or after `until`, the end, or something is needed: see the answers above."""
-    clock = queue.clock
-    n_vehicles, n_nodes = len(vehicles.departure_s), len(roads.indptr) - 1
+    # Fields are looked up once, and rows of arrays never cut out: both would cost a reference count an event.
+    clock, times, tags = queue.clock, queue.time, queue.tag
+    state, departure_s, entered_s = vehicles.state, vehicles.departure_s, vehicles.entered_s
+    rings, pool, load_now, touched = windows.rings, windows.pool, loads.now, loads.touched
+    n_vehicles, n_nodes = len(departure_s), len(roads.indptr) - 1
     learns, logs = lessons.visits.shape[0] > 0, lessons.log.shape[0] > 0
     in_order = len(roads.last_exit) > 0
     while True:
         departs = clock[DEPARTED] < n_vehicles
-        if clock[SIZE] > 0 and not (departs and vehicles.departure_s[clock[DEPARTED]] <= queue.time[0]):
+        if clock[SIZE] > 0 and not (departs and departure_s[clock[DEPARTED]] <= times[0]):
             departs = False
         elif not departs:
             return DONE
-        vehicle = int(clock[DEPARTED] if departs else queue.vehicle[0])
-        now = vehicles.departure_s[vehicle] if departs else queue.time[0]
+        vehicle = int(clock[DEPARTED] if departs else tags[0] & (MOST_VEHICLES - 1))
+        now = departure_s[vehicle] if departs else times[0]
         if now >= until:
             return PAUSED
-        state = vehicles.state[vehicle]
         since = now - window_s
-        arrives = not departs and state[ENTERED] == state[LENGTH]
+        arrives = not departs and state[vehicle, ENTERED] == state[vehicle, LENGTH]
         time_bin = np.int64(now // bin_s)
         if not arrives and time_bin != clock[BIN] and clock[TOUCHED] > 0:
             if clock[USED_LOADS] + clock[TOUCHED] > len(loads.rows):
                 return LOADS_FULL
             for k in range(clock[TOUCHED]):
-                row = loads.rows[clock[USED_LOADS]]
-                row[0], row[1], row[2] = clock[BIN], loads.touched[k], loads.now[loads.touched[k]]
-                loads.now[loads.touched[k]] = 0
+                place = clock[USED_LOADS]
+                loads.rows[place, 0], loads.rows[place, 1] = clock[BIN], touched[k]
+                loads.rows[place, 2] = load_now[touched[k]]
+                load_now[touched[k]] = 0
                 clock[USED_LOADS] += 1
             clock[TOUCHED] = 0
-        if departs and state[LENGTH] == 0:
+        if departs and state[vehicle, LENGTH] == 0:
             if vehicles.choice[vehicle] == ASK:
                 clock[WANTED] = vehicle
                 return ASKS
             if clock[USED_PATHS] + n_nodes > len(paths):
                 return PATHS_FULL
             room = paths[clock[USED_PATHS] :]
-            origin = int(state[START])  # until the path is known: the node where the vehicle starts
+            origin = int(state[vehicle, START])  # until the path is known: the node where the vehicle starts
             length = _find(
                 roads, windows, search, origin, vehicles.goal[vehicle], vehicles.goal_row[vehicle], since, room
             )
             if length <= 0:
                 clock[WANTED] = vehicle if length == 0 else -1 - length
                 return NO_WAY if length == 0 else TABLE_SHORT
-            state[START], state[LENGTH] = clock[USED_PATHS], length
+            state[vehicle, START], state[vehicle, LENGTH] = clock[USED_PATHS], length
             clock[USED_PATHS] += length
             vehicles.chosen_s[vehicle] = now
         elif (
@@ -393,28 +395,30 @@ def drive(
             and vehicles.reroutes[vehicle]
             and now - vehicles.chosen_s[vehicle] >= reroute_s
         ):
-            driven = state[ENTERED]
+            driven = state[vehicle, ENTERED]
             if clock[USED_PATHS] + driven + n_nodes > len(paths):
                 return PATHS_FULL
             room = paths[clock[USED_PATHS] + driven :]
-            at = int(roads.heads[paths[state[START] + driven - 1]])
+            at = int(roads.heads[paths[state[vehicle, START] + driven - 1]])
             length = _find(roads, windows, search, at, vehicles.goal[vehicle], vehicles.goal_row[vehicle], since, room)
             if length < 0:
                 clock[WANTED] = -1 - length
                 return TABLE_SHORT
             vehicles.chosen_s[vehicle] = now
-            same = length == state[LENGTH] - driven
+            same = length == state[vehicle, LENGTH] - driven
             for k in range(length):
-                same = same and room[k] == paths[state[START] + driven + k]
+                same = same and room[k] == paths[state[vehicle, START] + driven + k]
             if length > 0 and not same:
-                paths[clock[USED_PATHS] : clock[USED_PATHS] + driven] = paths[state[START] : state[START] + driven]
-                state[START], state[LENGTH] = clock[USED_PATHS], driven + length
+                paths[clock[USED_PATHS] : clock[USED_PATHS] + driven] = paths[
+                    state[vehicle, START] : state[vehicle, START] + driven
+                ]
+                state[vehicle, START], state[vehicle, LENGTH] = clock[USED_PATHS], driven + length
                 clock[USED_PATHS] += driven + length
         edge, count, spent = -1, 0, 0.0
         if not arrives:
-            edge = paths[state[START] + state[ENTERED]]
-            count = _count(windows, edge, since)
-            if count == windows.rings[edge, ROOM] and not _make_room(windows, edge, clock):
+            edge = paths[state[vehicle, START] + state[vehicle, ENTERED]]
+            count = _count(rings, pool, edge, since)
+            if count == rings[edge, ROOM] and not _make_room(windows, edge, clock):
                 return WINDOWS_FULL
             spent = _time_at(roads, edge, count)
             if np.isnan(spent):
@@ -425,16 +429,16 @@ def drive(
                 return LOG_FULL
             # The edge before has been driven: only now is its travel time known to anybody.
             if learns or logs:
-                left, took = paths[state[START] + state[ENTERED] - 1], now - vehicles.entered_s[vehicle]
+                left, took = paths[state[vehicle, START] + state[vehicle, ENTERED] - 1], now - entered_s[vehicle]
                 if learns:
-                    column = lessons.bin_of[min(state[COUNT], len(lessons.bin_of) - 1)]
+                    column = lessons.bin_of[min(state[vehicle, COUNT], len(lessons.bin_of) - 1)]
                     lessons.visits[left, column] += 1
                     lessons.sums[left, column] += took
                     lessons.squares[left, column] += took * took
                 if logs:
                     row = lessons.log[clock[LOGGED]]
-                    row[0], row[1], row[2], row[3] = vehicle, state[ENTERED] - 1, left, state[COUNT]
-                    row[4], row[5] = vehicles.entered_s[vehicle], took
+                    row[0], row[1], row[2], row[3] = vehicle, state[vehicle, ENTERED] - 1, left, state[vehicle, COUNT]
+                    row[4], row[5] = entered_s[vehicle], took
                     clock[LOGGED] += 1
         if arrives:
             vehicles.arrival_s[vehicle] = now
@@ -442,30 +446,30 @@ def drive(
             clock[SIZE] -= 1
             last = clock[SIZE]
             if last > 0:
-                _sift_down(queue, queue.time[last], queue.serial[last], queue.vehicle[last], last)
+                _sift_down(times, tags, times[last], tags[last], last)
             continue
         if noise > 0.0:
-            spent *= np.exp(noise * _normal(seed, vehicle, state[ENTERED]) - noise * noise / 2.0)
+            spent *= np.exp(noise * _normal(seed, vehicle, state[vehicle, ENTERED]) - noise * noise / 2.0)
         leaves = now + max(spent, LEAST_S)
         if in_order:
             leaves = max(leaves, roads.last_exit[edge])
             roads.last_exit[edge] = leaves
-        ring = windows.rings[edge]
-        windows.pool[ring[OFFSET] + ((ring[HEAD] + ring[HELD]) & (ring[ROOM] - 1))] = now
-        ring[HELD] += 1
-        state[ENTERED] += 1
-        state[COUNT] = count
-        vehicles.entered_s[vehicle] = now
+        pool[rings[edge, OFFSET] + ((rings[edge, HEAD] + rings[edge, HELD]) & (rings[edge, ROOM] - 1))] = now
+        rings[edge, HELD] += 1
+        state[vehicle, ENTERED] += 1
+        state[vehicle, COUNT] = count
+        entered_s[vehicle] = now
         clock[EVENTS] += 1
         clock[BIN] = time_bin
-        if loads.now[edge] == 0:
-            loads.touched[clock[TOUCHED]] = edge
+        if load_now[edge] == 0:
+            touched[clock[TOUCHED]] = edge
             clock[TOUCHED] += 1
-        loads.now[edge] += 1
-        serial = clock[SERIAL]
+        load_now[edge] += 1
+        tag = clock[SERIAL] * MOST_VEHICLES + vehicle
         clock[SERIAL] += 1
         if departs:
-            _push(queue, leaves, serial, vehicle)
+            _push(times, tags, leaves, tag, clock[SIZE])
+            clock[SIZE] += 1
             clock[DEPARTED] += 1
         else:
-            _sift_down(queue, leaves, serial, vehicle, clock[SIZE])
+            _sift_down(times, tags, leaves, tag, clock[SIZE])

@@ -95,6 +95,8 @@ class _Drive:
         self.trips: Trips = simulator.demand.draw(np.random.default_rng(streams[0]))
         self.noise_seed = np.uint64(streams[1].generate_state(1, np.uint64)[0])
         n, n_nodes, n_edges = len(self.trips.departure_s), network.n_nodes, network.n_edges
+        if n > events.MOST_VEHICLES:
+            raise InputError(f"a run has at most {events.MOST_VEHICLES:,} vehicles, got {n:,}; simulate fewer")
         self.origins = simulator._nodes[self.trips.origins]
         self.goals = simulator._nodes[self.trips.destinations]
         places, self.goal_row = np.unique(self.goals, return_inverse=True)
@@ -116,7 +118,7 @@ class _Drive:
         )
         clock = np.zeros(12, dtype=np.int64)
         clock[events.SERIAL] = n
-        self.queue = events.Queue(np.empty(n), np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int32), clock)
+        self.queue = events.Queue(np.empty(n), np.empty(n, dtype=np.int64), clock)
         self.paths: Ints = np.empty(max(1024, 4 * n_nodes), dtype=np.int32)
         table = np.empty((0, 0)) if simulator._bpr is not None else self._table(64)
         bpr = simulator._bpr or (np.empty(0), np.empty(0), np.empty(0))
