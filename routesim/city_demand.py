@@ -22,7 +22,13 @@ SYNTHETIC_ZONES = 24
 # Vehicles an hour at which the user equilibrium's mean trip takes about 1.5 times as long as on empty roads: a heavy
 # morning. Made with `scripts/city_demand.py`.
 HEAVY_VPH: Mapping[str, float] = {
-    "cologne": 1.0,
+    "cologne": 11_000.0,
+    "coquimbo": 98_000.0,
+    "gothenburg": 13_000.0,
+    "helsinki": 21_000.0,
+    "ingolstadt": 7_200.0,
+    "monaco": 20_000.0,
+    "nauru": 6_900.0,
 }
 
 
