@@ -8,8 +8,8 @@ Sioux Falls: 360,600 vehicles an hour for three hours, every vehicle simulated. 
 and 2:00, when the roads have filled; all their trips end before demand does at 3:00, but those of the free-flow
 router, which take hours.
 
-Cities: `load_demand` for three hours, travel times with noise of 10 %, the mean over departures of the third hour's first
-half. CARMAB knows nothing of congestion at the start; greedy knows the true congestion function and the counts.
+Cities: `load_demand` for three hours, travel times with noise of 10 %, the mean over departures between 2:00 and 2:30.
+CARMAB knows nothing of congestion at the start; greedy knows the true congestion function and the counts.
 """
 
 import os

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from routesim import environment
+from routesim.compiled import kernel
 from routesim.errors import InputError
 from routesim.learners.base import Learner
 from routesim.planning.assignment import FlowSolver
@@ -75,17 +76,51 @@ class CARMABRouter:
         return np.asarray(np.maximum.accumulate(lower, axis=1), dtype=np.float64)
 
     def _prices(self) -> Prices:
-        """Return the marginal total time at each flow: straight lines through the optimistic times at the bins."""
-        starts, times = self._task.lessons.bin_starts, self.optimistic_times()
+        """Return the marginal total time at each flow, from straight lines through the optimistic times at the bins.
+
+        The total time of an edge is the flow x the time at that flow. Differences of noisy totals are noisier still,
+        so the slopes are those of the greatest convex function below the totals seen; beyond them the last goes on.
+        """
+        lessons, times = self._task.lessons, self.optimistic_times()
+        starts = lessons.bin_starts
         middles = np.append((starts[:-1] + starts[1:] - 1) / 2, starts[-1])
         flows = middles * (3600.0 / self._task.window_s)
-        total = flows * times
-        marginal = np.diff(total, axis=1) / np.diff(flows)
+        seen = lessons.visits > 0
+        last = np.where(seen.any(axis=1), seen.shape[1] - 1 - np.argmax(seen[:, ::-1], axis=1), 0)
         # The price paid by the first vehicle is the free-flow time; between two bins it is that of their middle.
         knots = np.concatenate(([0.0], (flows[1:] + flows[:-1]) / 2))
-        prices = np.maximum.accumulate(np.column_stack((times[:, :1], marginal)), axis=1)
+        prices = np.column_stack((times[:, 0], _convex_slopes(flows, flows * times, last, times[:, 0])))
         none = np.empty(0)
-        return Prices(none, none, none, none, knots, np.ascontiguousarray(prices))
+        return Prices(none, none, none, none, knots, prices)
+
+
+@kernel
+def _convex_slopes(flows: Floats, totals: Floats, last: NDArray[np.int64], least: Floats) -> Floats:
+    """Return, for each edge and step between flows, the slope of the greatest convex function below the totals.
+
+    Only the flows up to `last` count, and no slope is below `least`; later steps have the slope of the last one.
+    """
+    slopes = np.empty((len(totals), len(flows) - 1))
+    hull = np.empty(len(flows), dtype=np.int64)
+    for edge in range(len(totals)):
+        size = 0
+        for k in range(last[edge] + 1):
+            # A point on or above the line from the one before it to this one is not on the hull.
+            while size >= 2:
+                one, two = hull[size - 2], hull[size - 1]
+                rise = (totals[edge, two] - totals[edge, one]) * (flows[k] - flows[one])
+                if rise < (totals[edge, k] - totals[edge, one]) * (flows[two] - flows[one]):
+                    break
+                size -= 1
+            hull[size] = k
+            size += 1
+        slope = least[edge]
+        for piece in range(1, size):
+            one, two = hull[piece - 1], hull[piece]
+            slope = max(slope, (totals[edge, two] - totals[edge, one]) / (flows[two] - flows[one]))
+            slopes[edge, one:two] = slope
+        slopes[edge, last[edge] :] = slope
+    return slopes
 
 
 @dataclass
