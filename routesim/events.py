@@ -458,7 +458,8 @@ def drive(
         rings[edge, HELD] += 1
         state[vehicle, ENTERED] += 1
         state[vehicle, COUNT] = count
-        entered_s[vehicle] = now
+        if learns or logs:
+            entered_s[vehicle] = now
         clock[EVENTS] += 1
         clock[BIN] = time_bin
         if load_now[edge] == 0:

@@ -5,6 +5,7 @@ at exactly t only when their event came first, itself never. The edge then takes
 free_flow_s x congestion(count) x noise, at least a millisecond. See `routesim.events` for the order of events.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -100,7 +101,9 @@ class _Drive:
         self.origins = simulator._nodes[self.trips.origins]
         self.goals = simulator._nodes[self.trips.destinations]
         places, self.goal_row = np.unique(self.goals, return_inverse=True)
-        to_go = self._time_to_go(places)
+        self.goal_places = places
+        if not _strongly_connected(network):
+            self._check_reachable()
         state = np.zeros((n, 4), dtype=np.int64)
         state[:, events.START] = self.origins
         share = simulator.reroute_share
@@ -145,7 +148,7 @@ class _Drive:
         )
         ints = [np.empty(n_nodes, dtype=np.int32) for _ in range(3)]
         self.search = events.Search(
-            to_go,
+            np.empty((0, 0)),
             np.zeros(1, dtype=np.int64),
             np.zeros(n_nodes, dtype=np.int64),
             np.empty(n_nodes),
@@ -166,26 +169,29 @@ class _Drive:
             np.random.default_rng(streams[2]),
         )
 
-    def _time_to_go(self, places: NDArray[np.int32]) -> Floats:
-        """Check that every vehicle can reach its goal; keep the times to go if there is room for them."""
-        graph, network = self.simulator._graph, self.network
-        keep = len(places) * network.n_nodes <= MOST_STEERING
-        if not keep and _strongly_connected(network):
-            return np.empty((0, 0))
-        reverse, work = graph.reverse(), Workspace.build(graph)
-        rows = np.empty((len(places) if keep else 0, network.n_nodes))
-        free_flow = np.maximum(network.free_flow_s, 0.0)
+    def _check_reachable(self) -> None:
+        """Refuse the run if a vehicle cannot reach its goal, naming the first."""
         order = np.argsort(self.goal_row, kind="stable")
-        ends = np.searchsorted(self.goal_row[order], np.arange(len(places) + 1))
-        for row, place in enumerate(places):
-            time, _ = shortest_tree(reverse, free_flow, int(place), workspace=work)
+        ends = np.searchsorted(self.goal_row[order], np.arange(len(self.goal_places) + 1))
+        stuck: list[int] = []
+        for row, time in enumerate(self._times_to_go()):
             mine = order[ends[row] : ends[row + 1]]
-            lost = mine[~np.isfinite(time[self.origins[mine]])]
-            if len(lost):
-                raise self._no_way(int(lost.min()))
-            if keep:
-                rows[row] = time
-        return rows
+            stuck += mine[~np.isfinite(time[self.origins[mine]])][:1].tolist()
+        if stuck:
+            raise self._no_way(min(stuck))
+
+    def _times_to_go(self) -> Iterator[Floats]:
+        """Yield, for each goal, the time to it from every node on empty roads."""
+        graph = self.simulator._graph
+        reverse, work = graph.reverse(), Workspace.build(graph)
+        for place in self.goal_places.tolist():
+            yield shortest_tree(reverse, self.network.free_flow_s, place, workspace=work)[0]
+
+    def _steer(self) -> None:
+        """Give searches at present counts a bound on the time to go, if there is room to keep one for every goal."""
+        cells = len(self.goal_places) * self.network.n_nodes
+        if len(self.search.to_go) == 0 and 0 < cells <= MOST_STEERING:
+            self.search = self.search._replace(to_go=np.stack(list(self._times_to_go())))
 
     def _no_way(self, vehicle: int) -> NoPathError:
         labels = self.network.labels
@@ -230,6 +236,8 @@ class _Drive:
         if interval is not None and not interval >= 0:
             raise InputError(f"a router's interval_s is None or at least 0 seconds, got {interval}")
         asked = 0
+        if self.simulator.reroute_share > 0:
+            self._steer()
         if interval is None:
             self._ask(0, n, float(self.trips.departure_s[0]) if n else 0.0)
             asked = n
@@ -309,6 +317,8 @@ class _Drive:
         if routes.tolls is not None:
             self.roads.toll[:] = routes.tolls
         given = routes.which >= 0
+        if not given.all():
+            self._steer()
         state, which = self.vehicles.state, routes.which[given]
         state[numbers[given], events.START] = used + routes.indptr[which]
         state[numbers[given], events.LENGTH] = routes.indptr[which + 1] - routes.indptr[which]
