@@ -61,8 +61,8 @@ class Vehicles(NamedTuple):
 class Roads(NamedTuple):
     """The network, and for each edge the rule that makes a travel time of a count.
 
-    Where `table` is empty it is free_flow * (1 + alpha * (count / capacity) ** beta), `capacity` in entries per
-    window; else free_flow * table[row, count], where the one row or the edge's own is meant.
+    Where `table` is empty it is free_flow * (1 + alpha * (count * per_capacity) ** beta), `per_capacity` one over the
+    entries per window that are the capacity; else free_flow * table[row, count], with one row for all or one an edge.
     """
 
     indptr: Longs
@@ -72,7 +72,7 @@ class Roads(NamedTuple):
     no_through: NDArray[np.bool_]
     free_flow: Floats
     alpha: Floats
-    capacity: Floats
+    per_capacity: Floats
     beta: Floats
     table: Floats
     toll: Floats
@@ -208,7 +208,7 @@ def _make_room(windows: Windows, edge: int, clock: Longs) -> bool:
 def _time_at(roads: Roads, edge: int, count: int) -> float:
     """Return the travel time of an edge at a count; nan where the table is too short for it."""
     if roads.table.shape[0] == 0:
-        ratio, beta = count / roads.capacity[edge], roads.beta[edge]
+        ratio, beta = count * roads.per_capacity[edge], roads.beta[edge]
         if beta == 4.0:
             square = ratio * ratio
             rise = square * square
@@ -348,6 +348,7 @@ def drive(
     n_vehicles, n_nodes = len(departure_s), len(roads.indptr) - 1
     learns, logs = lessons.visits.shape[0] > 0, lessons.log.shape[0] > 0
     in_order = len(roads.last_exit) > 0
+    bin_end = (clock[BIN] + 1) * bin_s
     while True:
         departs = clock[DEPARTED] < n_vehicles
         if clock[SIZE] > 0 and not (departs and departure_s[clock[DEPARTED]] <= times[0]):
@@ -360,8 +361,7 @@ def drive(
             return PAUSED
         since = now - window_s
         arrives = not departs and state[vehicle, ENTERED] == state[vehicle, LENGTH]
-        time_bin = np.int64(now // bin_s)
-        if not arrives and time_bin != clock[BIN] and clock[TOUCHED] > 0:
+        if now >= bin_end and not arrives:
             if clock[USED_LOADS] + clock[TOUCHED] > len(loads.rows):
                 return LOADS_FULL
             for k in range(clock[TOUCHED]):
@@ -371,6 +371,8 @@ def drive(
                 load_now[touched[k]] = 0
                 clock[USED_LOADS] += 1
             clock[TOUCHED] = 0
+            clock[BIN] = np.int64(now // bin_s)
+            bin_end = (clock[BIN] + 1) * bin_s
         if departs and state[vehicle, LENGTH] == 0:
             if vehicles.choice[vehicle] == ASK:
                 clock[WANTED] = vehicle
@@ -461,7 +463,6 @@ def drive(
         if learns or logs:
             entered_s[vehicle] = now
         clock[EVENTS] += 1
-        clock[BIN] = time_bin
         if load_now[edge] == 0:
             touched[clock[TOUCHED]] = edge
             clock[TOUCHED] += 1

@@ -124,7 +124,7 @@ class _Drive:
         self.queue = events.Queue(np.empty(n), np.empty(n, dtype=np.int64), clock)
         self.paths: Ints = np.empty(max(1024, 4 * n_nodes), dtype=np.int32)
         table = np.empty((0, 0)) if simulator._bpr is not None else self._table(64)
-        bpr = simulator._bpr or (np.empty(0), np.empty(0), np.empty(0))
+        alpha, capacity, beta = simulator._bpr or (np.empty(0), np.empty(0), np.empty(0))
         self.roads = events.Roads(
             # Copies are writable: a read-only array would be another type to the compiler.
             network.indptr.copy(),
@@ -133,7 +133,9 @@ class _Drive:
             network.heads.copy(),
             network.no_through.copy(),
             network.free_flow_s.copy(),
-            *bpr,
+            alpha,
+            1.0 / capacity,
+            beta,
             table,
             np.zeros(n_edges),
             np.empty(0) if simulator.overtaking else np.zeros(n_edges),
