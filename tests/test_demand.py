@@ -124,3 +124,20 @@ def test_tables_that_make_no_sense_are_refused() -> None:
         rs.Demand.from_od({**PAIR, "vehicles": [1.0]}, profile=(0, 0))
     with pytest.raises(InputError, match="factor above 0, got 0"):
         rs.Demand.from_od({**PAIR, "vehicles": [1.0]}).scaled(0)
+
+
+@pytest.mark.parametrize("name", ["helsinki", "cologne", "nauru"])
+def test_bundled_cities_have_a_heavy_demand_that_their_roads_can_carry(name: str) -> None:
+    network, demand = rs.load_city(name), rs.load_demand(name, end_s=1800)
+    assert len(demand.places) == 24
+    heavy = rs.assign(network, demand, relative_gap=1e-2).mean_travel_time_s
+    empty = rs.assign(network, demand.scaled(1e-6), relative_gap=1e-2).mean_travel_time_s
+    assert heavy / empty == pytest.approx(1.5, abs=0.15)
+    assert rs.load_demand(name, vehicles=70).expected_vehicles == pytest.approx(70)
+
+
+def test_coquimbo_has_its_own_zones() -> None:
+    demand = rs.load_demand("coquimbo", vehicles=1000)
+    assert len(demand.places) == len(set(rs.load_zones("coquimbo").node)) == 130
+    with pytest.raises(NetworkError, match="no bundled city 'atlantis'"):
+        rs.load_demand("atlantis", vehicles=10)
