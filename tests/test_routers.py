@@ -202,7 +202,7 @@ def test_carmab_ends_below_greedy_in_bundled_cities(name: str) -> None:
 
 @pytest.mark.slow
 def test_with_ten_times_the_vehicles_an_event_costs_little_more() -> None:
-    """The logarithm allows a fifth more; overflowing caches and other work on the machine are let in by a factor of 3."""
+    """The logarithm allows a fifth more; full caches and other work on the machine are let in by a factor of 3."""
     import time
 
     network, trips = tntp("SiouxFalls")
