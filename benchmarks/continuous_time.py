@@ -22,7 +22,7 @@ import numpy as np
 import routesim as rs
 
 HOUR = 3600.0
-CITIES = ("helsinki", "cologne", "monaco", "gothenburg")
+CITIES = ("helsinki", "cologne", "monaco", "gothenburg", "ingolstadt", "nauru")
 SEEDS = 5
 
 
