@@ -12,10 +12,12 @@ if TYPE_CHECKING:
     from routesim.cities import list_cities as list_cities
     from routesim.cities import load_city as load_city
     from routesim.cities import load_zones as load_zones
+    from routesim.city_demand import load_demand as load_demand
     from routesim.contexts import DrawnContexts as DrawnContexts
     from routesim.contexts import GaussianContexts as GaussianContexts
     from routesim.contexts import UniformContexts as UniformContexts
     from routesim.contextual import ContextualEnvironment as ContextualEnvironment
+    from routesim.demand import Demand as Demand
     from routesim.environment import Feedback as Feedback
     from routesim.environment import Observation as Observation
     from routesim.environment import RoundEnvironment as RoundEnvironment
@@ -42,48 +44,76 @@ if TYPE_CHECKING:
     from routesim.learners.linear import LinUCB as LinUCB
     from routesim.network import RoadNetwork as RoadNetwork
     from routesim.planning import plan as plan
+    from routesim.planning.assignment import Assignment as Assignment
+    from routesim.planning.assignment import assign as assign
     from routesim.planning.base import Plan as Plan
     from routesim.report.plots import plot_regret as plot_regret
     from routesim.results import Band as Band
     from routesim.results import Run as Run
     from routesim.results import regret_band as regret_band
+    from routesim.routers.basic import CompliantRouter as CompliantRouter
+    from routesim.routers.basic import FixedRouter as FixedRouter
+    from routesim.routers.basic import FreeFlowRouter as FreeFlowRouter
+    from routesim.routers.basic import GreedyRouter as GreedyRouter
+    from routesim.routers.basic import LogitRouter as LogitRouter
+    from routesim.routers.learning import CARMABRouter as CARMABRouter
+    from routesim.routers.learning import PairLearnersRouter as PairLearnersRouter
+    from routesim.routers.planned import PlannedRouter as PlannedRouter
+    from routesim.routing import Router as Router
+    from routesim.simulator import TrafficSimulator as TrafficSimulator
+    from routesim.traffic import Traffic as Traffic
 
 __version__ = "0.1.0"
 
 _HOMES = {
     "ActionSet": "actions",
+    "Assignment": "planning.assignment",
     "Band": "results",
     "CARCB": "learners.carcb",
     "CARMAB": "learners.carmab",
+    "CARMABRouter": "routers.learning",
     "Comparator": "experiment",
+    "CompliantRouter": "routers.basic",
     "ContextualEnvironment": "contextual",
+    "Demand": "demand",
     "DrawnContexts": "contexts",
     "EpsilonGreedy": "learners.baselines",
     "Feedback": "environment",
+    "FixedRouter": "routers.basic",
+    "FreeFlowRouter": "routers.basic",
     "GaussianContexts": "contexts",
     "GreedyCongestion": "learners.baselines",
+    "GreedyRouter": "routers.basic",
     "Learner": "learners.base",
     "LinUCB": "learners.linear",
     "LinearGreedy": "learners.linear",
     "LinearThompsonSampling": "learners.linear",
+    "LogitRouter": "routers.basic",
     "Observation": "environment",
     "Oracle": "learners.baselines",
+    "PairLearnersRouter": "routers.learning",
     "Plan": "planning.base",
+    "PlannedRouter": "routers.planned",
     "RandomPath": "learners.baselines",
     "RoadFeatures": "features",
     "RoadNetwork": "network",
     "RoundEnvironment": "environment",
+    "Router": "routing",
     "RoutesimError": "errors",
     "Run": "results",
     "ShortestPath": "learners.baselines",
     "Task": "environment",
     "ThompsonSampling": "learners.baselines",
+    "Traffic": "traffic",
+    "TrafficSimulator": "simulator",
     "Travellers": "features",
     "UCB1": "learners.baselines",
     "UniformContexts": "contexts",
+    "assign": "planning.assignment",
     "compare": "experiment",
     "list_cities": "cities",
     "load_city": "cities",
+    "load_demand": "city_demand",
     "load_zones": "cities",
     "plan": "planning",
     "plot_regret": "report.plots",

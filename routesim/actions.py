@@ -128,7 +128,7 @@ class ActionSet:
         """Return your own paths, each a sequence of edge indices of `network`; all join the same two nodes."""
         actions = cls(paths)
         ends = set()
-        for number, path in enumerate(actions.paths or ()):
+        for number, path in enumerate(actions.listed_paths):
             if max(path) >= network.n_edges:
                 raise InputError(f"path {number} names edge {max(path)}; edges run from 0 to {network.n_edges - 1}")
             edges = np.array(path)
@@ -172,7 +172,7 @@ class ActionSet:
         if len({one.graph is None for one in sets}) > 1:
             raise InputError("several pairs are all lists of paths or all whole graphs, not some of each")
         if sets[0].graph is None:
-            joined = cls(path for one in sets for path in one.paths or ())
+            joined = cls(path for one in sets for path in one.listed_paths)
             first = np.concatenate(([0], np.cumsum([one.n_listed for one in sets])))
             joined._set(**{**vars(joined), "first_action": first, "rates": rates})
             return joined
@@ -203,14 +203,19 @@ class ActionSet:
         return None if self.paths is None else len(self.paths)
 
     @property
-    def n_listed(self) -> int:
-        """The number of actions, for what needs them listed; an error where every path of a graph is one."""
+    def listed_paths(self) -> tuple[tuple[int, ...], ...]:
+        """The paths, for what needs them listed; an error where every path of a graph is an action."""
         if self.paths is None:
             raise InputError(
                 "this needs a list of paths, and the set holds every path of a graph; make a list with "
                 "ActionSet.between"
             )
-        return len(self.paths)
+        return self.paths
+
+    @property
+    def n_listed(self) -> int:
+        """The number of listed paths."""
+        return len(self.listed_paths)
 
     @property
     def n_edges(self) -> int:

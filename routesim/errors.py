@@ -5,10 +5,12 @@ RoutesimError
 │   └── TooManyStatesError   a plan over more joint histories than fit in memory
 ├── NetworkError        a road network or a file of one that cannot be used
 │   └── NoPathError     no way from the origin to the destination
+├── RouteError          a router's answer that cannot be driven
 ├── ResultsError        a results folder that cannot be written or read
 └── ScenarioError       a mistake in a scenario file or its name
 
 FewerPathsWarning       fewer paths exist than were asked for (a UserWarning)
+NotConvergedWarning     an assignment stopped before its relative gap was reached (a UserWarning)
 """
 
 
@@ -32,6 +34,10 @@ class NoPathError(NetworkError):
     """No path leads from the origin to the destination."""
 
 
+class RouteError(RoutesimError, ValueError):
+    """A router gave a vehicle a path that it cannot drive; the message names the vehicle."""
+
+
 class ResultsError(RoutesimError):
     """A results folder cannot be written or read."""
 
@@ -42,3 +48,7 @@ class ScenarioError(RoutesimError, ValueError):
 
 class FewerPathsWarning(UserWarning):
     """Fewer paths exist, within the limits given, than were asked for."""
+
+
+class NotConvergedWarning(UserWarning):
+    """An assignment used up its iterations before it reached the relative gap that was asked for."""

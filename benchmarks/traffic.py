@@ -1,0 +1,187 @@
+"""Link traversals per second of the traffic simulator, beside UXsim and Path4GMNS; and a million vehicles.
+
+    python -m benchmarks.traffic
+
+A grid of 30 x 30 nodes, 3,480 directed links of 500 m at 15 m/s, 100,000 vehicles between 2,000 random pairs over
+3,600 s: about two million link traversals. Every engine runs in a process of its own, one thread, in turn. Seconds are
+of CPU time, so that other work on the machine counts little; memory is the most the process had. What is timed is
+the simulation from prepared demand, routing included (Path4GMNS: without the equilibrium that finds its paths).
+
+The physics differ. routesim makes a vehicle slower by the number that entered the link in the last window; UXsim
+moves vehicles or platoons by Newell's car following in steps of time, with queues that spill back onto the links
+behind; Path4GMNS has point queues at the ends of links, on paths equilibrated before. A window count is cheaper
+physics: the ratio says what it costs to simulate this model, not that the others are slow at theirs.
+
+Peers come with `pip install routesim[bench]`; one that is missing is said to be.
+"""
+
+import importlib.metadata
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+SIDE, VEHICLES, PAIRS, SECONDS = 30, 100_000, 2_000, 3_600
+LENGTH_M, SPEED_MS, CAPACITY_VPH = 500.0, 15.0, 1800.0
+
+
+def grid_links() -> list[tuple[int, int]]:
+    links = []
+    for node in range(SIDE * SIDE):
+        i, j = divmod(node, SIDE)
+        links += [
+            (node, k * SIDE + m) for k, m in ((i - 1, j), (i + 1, j), (i, j - 1), (i, j + 1)) if 0 <= k < SIDE > m >= 0
+        ]
+    return links
+
+
+def pairs_and_times(vehicles: int) -> tuple[Any, Any, Any]:
+    rng = np.random.default_rng(0)
+    ends = rng.integers(SIDE * SIDE, size=PAIRS)
+    others = (ends + rng.integers(1, SIDE * SIDE, size=PAIRS)) % (SIDE * SIDE)
+    which = rng.integers(PAIRS, size=vehicles)
+    return ends[which], others[which], np.sort(rng.random(vehicles) * SECONDS)
+
+
+def routesim_run(vehicles: int, router: str) -> dict[str, float]:
+    import networkx as nx
+
+    import routesim as rs
+
+    graph = nx.DiGraph()
+    graph.add_nodes_from(range(SIDE * SIDE))
+    times = {"length": LENGTH_M, "free_flow_s": LENGTH_M / SPEED_MS, "capacity_vph": CAPACITY_VPH}
+    graph.add_edges_from((tail, head, times) for tail, head in grid_links())
+    network = rs.RoadNetwork.from_networkx(graph)
+    origins, destinations, departures = pairs_and_times(vehicles)
+    demand = rs.Demand.from_trips({"origin": origins, "destination": destinations, "departure_s": departures})
+    simulator = rs.TrafficSimulator(network, demand)
+    kinds: dict[str, Callable[[], Any]] = {"free flow": rs.FreeFlowRouter, "greedy": rs.GreedyRouter}
+    best, traversals = np.inf, 0
+    few = rs.Demand.from_trips({"origin": [0], "destination": [899], "departure_s": [0.0]})
+    rs.TrafficSimulator(network, few).run(kinds[router]())  # compiles, or reads what was compiled before
+    for _ in range(3 if vehicles <= VEHICLES else 1):
+        start = time.process_time()
+        traffic = simulator.run(kinds[router]())
+        best, traversals = min(best, time.process_time() - start), traffic.n_events
+        if not traffic.arrived.all():
+            raise SystemExit("vehicles are missing")
+    return {"seconds": best, "traversals": traversals}
+
+
+def uxsim_run(platoon: int) -> dict[str, float]:
+    import uxsim
+
+    world = uxsim.World(
+        name="", deltan=platoon, tmax=2 * SECONDS, print_mode=0, save_mode=0, show_mode=0, random_seed=0, cpp=True,
+        vehicle_logging_timestep_interval=-1,
+    )  # fmt: skip
+    for node in range(SIDE * SIDE):
+        world.addNode(str(node), node // SIDE, node % SIDE)
+    for tail, head in grid_links():
+        world.addLink(
+            f"{tail}-{head}", str(tail), str(head), length=LENGTH_M, free_flow_speed=SPEED_MS, jam_density=0.2
+        )
+    origins, destinations, _ = pairs_and_times(VEHICLES)
+    keys, counts = np.unique(np.stack((origins, destinations)), axis=1, return_counts=True)
+    for (origin, destination), count in zip(keys.T.tolist(), counts.tolist(), strict=True):
+        world.adddemand(str(origin), str(destination), 0, SECONDS, volume=count)
+    start = time.process_time()
+    world.exec_simulation()
+    seconds = time.process_time() - start
+    # Cumulative arrivals count vehicles, platoons of any size.
+    traversals = sum(float(link.cum_departure[-1]) for link in world.LINKS)
+    return {"seconds": seconds, "traversals": traversals}
+
+
+def path4gmns_run() -> dict[str, float]:
+    import os
+
+    import path4gmns
+
+    origins, destinations, _ = pairs_and_times(VEHICLES)
+    with tempfile.TemporaryDirectory() as folder:
+        here = Path(folder)
+        nodes = ["node_id,zone_id,x_coord,y_coord"]
+        nodes += [f"{n + 1},{n + 1},{n // SIDE},{n % SIDE}" for n in range(SIDE * SIDE)]
+        (here / "node.csv").write_text("\n".join(nodes) + "\n")
+        head = "link_id,from_node_id,to_node_id,length,lanes,free_speed,capacity,link_type,allowed_uses"
+        links = [head]
+        links += [
+            f"{k},{tail + 1},{head_ + 1},{LENGTH_M},1,{SPEED_MS * 3.6},{CAPACITY_VPH},1,auto"
+            for k, (tail, head_) in enumerate(grid_links(), 1)
+        ]
+        (here / "link.csv").write_text("\n".join(links) + "\n")
+        keys, counts = np.unique(np.stack((origins, destinations)), axis=1, return_counts=True)
+        rows = ["o_zone_id,d_zone_id,volume"]
+        rows += [f"{a + 1},{b + 1},{n}" for (a, b), n in zip(keys.T.tolist(), counts.tolist(), strict=True)]
+        (here / "demand.csv").write_text("\n".join(rows) + "\n")
+        os.chdir(here)
+        network = path4gmns.read_network(length_unit="m", speed_unit="kph")
+        path4gmns.read_demand(network)
+        path4gmns.find_ue(network, 1, 0)
+        start = time.process_time()
+        path4gmns.perform_simple_simulation(network)
+        seconds = time.process_time() - start
+        # Positions count down to 0, the last link; those that are in it or done are taken to have driven it.
+        agents = [agent for agent in network._base_assignment.get_agents() if agent.link_path]
+        traversals = sum(len(agent.link_path) - agent.curr_link_pos for agent in agents)
+    return {"seconds": seconds, "traversals": traversals}
+
+
+CASES: dict[str, tuple[str, Callable[[], dict[str, float]]]] = {
+    "ours": ("routesim, paths on empty roads", lambda: routesim_run(VEHICLES, "free flow")),
+    "greedy": ("routesim, a search at present counts for every vehicle", lambda: routesim_run(VEHICLES, "greedy")),
+    "uxsim-1": ("UXsim, C++ engine, single vehicles", lambda: uxsim_run(1)),
+    "uxsim-5": ("UXsim, C++ engine, platoons of five", lambda: uxsim_run(5)),
+    "path4gmns": ("Path4GMNS, point queues", path4gmns_run),
+    "10k": ("routesim, 10,000 vehicles", lambda: routesim_run(10_000, "free flow")),
+    "million": ("routesim, a million vehicles", lambda: routesim_run(1_000_000, "free flow")),
+}
+
+
+def measured(case: str) -> dict[str, float] | None:
+    """Run one case in a process of its own."""
+    package = case.partition("-")[0] if case.startswith(("uxsim", "path4gmns")) else "routesim"
+    try:
+        version = importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        print(f"{CASES[case][0]}: {package} is not installed, not measured")
+        return None
+    code = (
+        "import json, resource, benchmarks.traffic as b;"
+        f"r = b.CASES[{case!r}][1]();"
+        "r['memory_mib'] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024;"
+        "print('RESULT' + json.dumps(r))"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    lines = [line for line in out.stdout.splitlines() if line.startswith("RESULT")]
+    if not lines:
+        print(f"{CASES[case][0]}: failed: {out.stderr.strip().splitlines()[-1:]}")
+        return None
+    result: dict[str, float] = json.loads(lines[-1][len("RESULT") :])
+    result["rate"] = result["traversals"] / result["seconds"]
+    print(
+        f"{CASES[case][0]} ({package} {version}): {result['seconds']:.2f} s, {result['traversals']:,.0f} traversals, "
+        f"{result['rate'] / 1000:,.0f} thousand/s, {result['memory_mib']:,.0f} MiB",
+        flush=True,
+    )
+    return result
+
+
+def main() -> None:
+    ours = measured("ours")
+    for case in [*sys.argv[1:]] or [name for name in CASES if name != "ours"]:
+        other = measured(case)
+        if ours and other and case in ("uxsim-1", "uxsim-5", "path4gmns"):
+            print(f"  routesim is {ours['rate'] / other['rate']:.1f} times as fast, at cheaper physics")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,477 @@
+"""The compiled core of the traffic simulator: a queue of edge entries, and who entered each edge in the window.
+
+An event is a vehicle at the start of the next edge of its path, or at its end. Events are taken in order of
+(time, serial); departures have the first serials, in order of the table, and every other event gets the next one
+when it is scheduled. So a vehicle that sets out at time t goes before one that arrives from another edge at t.
+
+`drive` runs until it is done or needs something; its answer says what. Nothing of an event has happened when it
+stops at one, so after the need is met it simply goes on.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from routesim.compiled import kernel
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int32]
+Longs = NDArray[np.int64]
+
+# What `drive` answers.
+DONE, PAUSED, ASKS, PATHS_FULL, WINDOWS_FULL, TABLE_SHORT, LOADS_FULL, LOG_FULL, NO_WAY = range(9)
+# Positions in Queue.clock.
+SIZE, DEPARTED, SERIAL, EVENTS, ARRIVED, USED_PATHS, USED_WINDOWS, USED_LOADS, LOGGED, BIN, TOUCHED, WANTED = range(12)
+# Columns of Vehicles.state: where the path starts in the pool, its length (0: undecided), edges entered, count met.
+START, LENGTH, ENTERED, COUNT = range(4)
+# Columns of Windows.rings: where the ring starts, its capacity (a power of 2), its oldest entry, its size.
+OFFSET, ROOM, HEAD, HELD = range(4)
+
+MOST_VEHICLES = 1 << 24
+LEAST_S = 1e-3  # the least time an edge takes: zero would let a vehicle be everywhere at once
+ASK, GREEDY = -1, -2  # instead of a path: stop and ask when it departs; take the cheapest path at that moment
+
+
+class Queue(NamedTuple):
+    """The pending event of every vehicle on the road, a heap of four children a node, and the counters.
+
+    A tag is serial * MOST_VEHICLES + vehicle, so tags are in the order of serials.
+    """
+
+    time: Floats
+    tag: Longs
+    clock: Longs
+
+
+class Vehicles(NamedTuple):
+    """One row a vehicle, in order of departure."""
+
+    state: Longs
+    departure_s: Floats
+    arrival_s: Floats
+    entered_s: Floats
+    goal: Ints  # node
+    goal_row: Ints  # row of Search.to_go
+    choice: NDArray[np.int8]  # ASK or GREEDY while the path is undecided
+    reroutes: NDArray[np.bool_]
+    chosen_s: Floats
+
+
+class Roads(NamedTuple):
+    """The network, and for each edge the rule that makes a travel time of a count.
+
+    Where `table` is empty it is free_flow * (1 + alpha * (count * per_capacity) ** beta), `per_capacity` one over the
+    entries per window that are the capacity; else free_flow * table[row, count], with one row for all or one an edge.
+    """
+
+    indptr: Longs
+    out_edges: Ints
+    tails: Ints
+    heads: Ints
+    no_through: NDArray[np.bool_]
+    free_flow: Floats
+    alpha: Floats
+    per_capacity: Floats
+    beta: Floats
+    table: Floats
+    toll: Floats
+    last_exit: Floats  # of those on the edge so far; empty where overtaking is allowed
+
+
+class Windows(NamedTuple):
+    """The entry times of the last window, a ring for each edge in a common pool."""
+
+    rings: Longs
+    pool: Floats
+    free: Longs  # by power of 2: the offset of a freed ring, which holds the next one's, or -1
+
+
+class Loads(NamedTuple):
+    """Entries by edge: the present time bin, which edges it touched, and the bins before as (bin, edge, entries)."""
+
+    now: Ints
+    touched: Ints
+    rows: Longs
+
+
+class Search(NamedTuple):
+    """Work arrays of the search for a path at present counts; `to_go` bounds the cost from a node to a goal."""
+
+    to_go: Floats
+    generation: Longs
+    stamp: Longs
+    distance: Floats
+    key: Floats
+    parent: Ints
+    position: Ints
+    heap: Ints
+
+
+class Lessons(NamedTuple):
+    """What driven edges taught: uses, summed times and squares by (edge, bin of the count), or a log of them all."""
+
+    bin_of: NDArray[np.int16]
+    visits: Longs
+    sums: Floats
+    squares: Floats
+    log: Floats  # rows of vehicle, place on the path, edge, count, entered_s, travel_time_s
+
+
+@kernel
+def _uniform(x: np.uint64) -> float:
+    """Return a number between 0 and 1 that depends on `x` alone (splitmix64)."""
+    z = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    z = z ^ (z >> np.uint64(31))
+    return (float(z >> np.uint64(11)) + 0.5) / 9007199254740992.0
+
+
+@kernel
+def _normal(seed: np.uint64, vehicle: int, place: int) -> float:
+    """Return a standard normal number that depends on nothing but these three (Box-Muller)."""
+    step = np.uint64(0x9E3779B97F4A7C15)
+    x = seed + np.uint64(vehicle) * step * np.uint64(3) + np.uint64(place) * np.uint64(0xD1B54A32D192ED03)
+    one, two = _uniform(x + step), _uniform(x + step + step)
+    return float(np.sqrt(-2.0 * np.log(one)) * np.cos(2.0 * np.pi * two))
+
+
+@kernel
+def _sift_down(times: Floats, tags: Longs, time: float, tag: int, size: int) -> None:
+    """Put an event into a heap whose top is free."""
+    slot, child = 0, 1
+    while child < size:
+        best, least = child, times[child]
+        for other in range(child + 1, min(child + 4, size)):
+            if times[other] <= least and (times[other] < least or tags[other] < tags[best]):
+                best, least = other, times[other]
+        if least >= time and (least > time or tags[best] > tag):
+            break
+        times[slot], tags[slot] = least, tags[best]
+        slot, child = best, 4 * best + 1
+    times[slot], tags[slot] = time, tag
+
+
+@kernel
+def _push(times: Floats, tags: Longs, time: float, tag: int, slot: int) -> None:
+    """Add an event to a heap whose first free place is `slot`."""
+    while slot > 0:
+        above = (slot - 1) // 4
+        if times[above] < time or (times[above] == time and tags[above] < tag):
+            break
+        times[slot], tags[slot] = times[above], tags[above]
+        slot = above
+    times[slot], tags[slot] = time, tag
+
+
+@kernel
+def _count(rings: Longs, pool: Floats, edge: int, since: float) -> int:
+    """Forget the entries into an edge up to and including `since`; return how many are left."""
+    held = rings[edge, HELD]
+    if held > 0:
+        head, offset, mask = rings[edge, HEAD], rings[edge, OFFSET], rings[edge, ROOM] - 1
+        if pool[offset + head] <= since:
+            while held > 0 and pool[offset + head] <= since:
+                head = (head + 1) & mask
+                held -= 1
+            rings[edge, HEAD], rings[edge, HELD] = head, held
+    return int(held)
+
+
+@kernel
+def _make_room(windows: Windows, edge: int, clock: Longs) -> bool:
+    """Give an edge whose ring is full one of twice the size; False if the pool has no room for it."""
+    ring = windows.rings[edge]
+    room = max(np.int64(4), 2 * ring[ROOM])
+    power = 0
+    while (1 << power) < room:
+        power += 1
+    offset = windows.free[power]
+    if offset >= 0:
+        windows.free[power] = np.int64(windows.pool[offset])
+    else:
+        if clock[USED_WINDOWS] + room > len(windows.pool):
+            return False
+        offset = clock[USED_WINDOWS]
+        clock[USED_WINDOWS] += room
+    for k in range(ring[HELD]):
+        windows.pool[offset + k] = windows.pool[ring[OFFSET] + ((ring[HEAD] + k) & (ring[ROOM] - 1))]
+    if ring[ROOM] > 0:
+        # The old ring joins the list of free rings of its size.
+        windows.pool[ring[OFFSET]] = float(windows.free[power - 1])
+        windows.free[power - 1] = ring[OFFSET]
+    ring[OFFSET], ring[ROOM], ring[HEAD] = offset, room, 0
+    return True
+
+
+@kernel
+def _time_at(roads: Roads, edge: int, count: int) -> float:
+    """Return the travel time of an edge at a count; nan where the table is too short for it."""
+    if roads.table.shape[0] == 0:
+        ratio, beta = count * roads.per_capacity[edge], roads.beta[edge]
+        if beta == 4.0:
+            square = ratio * ratio
+            rise = square * square
+        else:
+            rise = ratio**beta
+        return float(roads.free_flow[edge] * (1.0 + roads.alpha[edge] * rise))
+    if count >= roads.table.shape[1]:
+        return np.nan
+    return float(roads.free_flow[edge] * roads.table[edge if roads.table.shape[0] > 1 else 0, count])
+
+
+@kernel
+def _raise(search: Search, node: int, size: int) -> int:
+    """Move a node up in the search's heap, adding it where it is not there; return the size."""
+    key, position, heap = search.key, search.position, search.heap
+    slot = position[node]
+    if slot < 0:
+        slot = size
+        size += 1
+    while slot > 0:
+        above = heap[(slot - 1) // 2]
+        if key[above] < key[node] or (key[above] == key[node] and above < node):
+            break
+        heap[slot], position[above] = above, slot
+        slot = (slot - 1) // 2
+    heap[slot], position[node] = node, slot
+    return size
+
+
+@kernel
+def _lower(search: Search, size: int) -> int:
+    """Take the node with the least key off a heap of `size`."""
+    key, position, heap = search.key, search.position, search.heap
+    least = heap[0]
+    size -= 1
+    if size > 0:
+        node, slot = heap[size], 0
+        while True:
+            child = 2 * slot + 1
+            if child >= size:
+                break
+            if child + 1 < size:
+                one, two = heap[child], heap[child + 1]
+                if key[two] < key[one] or (key[two] == key[one] and two < one):
+                    child += 1
+            below = heap[child]
+            if key[node] < key[below] or (key[node] == key[below] and node < below):
+                break
+            heap[slot], position[below] = below, slot
+            slot = child
+        heap[slot], position[node] = node, slot
+    return int(least)
+
+
+@kernel
+def _find(
+    roads: Roads, windows: Windows, search: Search, origin: int, goal: int, row: int, since: float, out: Ints
+) -> int:
+    """Find the path that costs least at present counts, tolls included, by A*; write it to `out`.
+
+    Returns its length, 0 where there is none, or -1 - count where the table of travel times is too short.
+    """
+    search.generation[0] += 1
+    generation = search.generation[0]
+    steer = search.to_go.shape[0] > 0
+    search.stamp[origin], search.distance[origin], search.parent[origin] = generation, 0.0, -1
+    search.key[origin], search.position[origin] = 0.0, -1
+    size = _raise(search, origin, 0)
+    while size > 0:
+        node = _lower(search, size)
+        size -= 1
+        search.position[node] = -2
+        if node == goal:
+            length, edge = 0, search.parent[goal]
+            while edge >= 0:
+                length += 1
+                edge = search.parent[roads.tails[edge]]
+            place, edge = length, search.parent[goal]
+            while edge >= 0:
+                place -= 1
+                out[place] = edge
+                edge = search.parent[roads.tails[edge]]
+            return length
+        if roads.no_through[node] and node != origin:
+            continue
+        for edge in roads.out_edges[roads.indptr[node] : roads.indptr[node + 1]]:
+            head = roads.heads[edge]
+            seen = search.stamp[head] == generation
+            if seen and search.position[head] == -2:
+                continue
+            if steer and search.to_go[row, head] == np.inf:
+                continue
+            count = _count(windows.rings, windows.pool, edge, since)
+            cost = _time_at(roads, edge, count)
+            if np.isnan(cost):
+                return -1 - count
+            distance = search.distance[node] + cost + roads.toll[edge]
+            if seen and distance >= search.distance[head]:
+                continue
+            if not seen:
+                search.stamp[head], search.position[head] = generation, -1
+            search.distance[head], search.parent[head] = distance, edge
+            search.key[head] = distance + (search.to_go[row, head] if steer else 0.0)
+            size = _raise(search, head, size)
+    return 0
+
+
+@kernel
+def counts_now(windows: Windows, since: float, out: Ints) -> None:
+    """Fill `out` with the count of every edge."""
+    for edge in range(len(out)):
+        out[edge] = _count(windows.rings, windows.pool, edge, since)
+
+
+@kernel
+def drive(
+    until: float,
+    window_s: float,
+    bin_s: float,
+    noise: float,
+    seed: np.uint64,
+    reroute_s: float,
+    queue: Queue,
+    vehicles: Vehicles,
+    paths: Ints,
+    roads: Roads,
+    windows: Windows,
+    loads: Loads,
+    search: Search,
+    lessons: Lessons,
+) -> int:
+    """Take events in order until one at or after `until`, the end, or something is needed: see the answers above."""
+    # Fields are looked up once, and rows of arrays never cut out: both would cost a reference count an event.
+    clock, times, tags = queue.clock, queue.time, queue.tag
+    state, departure_s, entered_s = vehicles.state, vehicles.departure_s, vehicles.entered_s
+    rings, pool, load_now, touched = windows.rings, windows.pool, loads.now, loads.touched
+    n_vehicles, n_nodes = len(departure_s), len(roads.indptr) - 1
+    learns, logs = lessons.visits.shape[0] > 0, lessons.log.shape[0] > 0
+    in_order = len(roads.last_exit) > 0
+    bin_end = (clock[BIN] + 1) * bin_s
+    while True:
+        departs = clock[DEPARTED] < n_vehicles
+        if clock[SIZE] > 0 and not (departs and departure_s[clock[DEPARTED]] <= times[0]):
+            departs = False
+        elif not departs:
+            return DONE
+        vehicle = int(clock[DEPARTED] if departs else tags[0] & (MOST_VEHICLES - 1))
+        now = departure_s[vehicle] if departs else times[0]
+        if now >= until:
+            return PAUSED
+        since = now - window_s
+        arrives = not departs and state[vehicle, ENTERED] == state[vehicle, LENGTH]
+        if now >= bin_end and not arrives:
+            if clock[USED_LOADS] + clock[TOUCHED] > len(loads.rows):
+                return LOADS_FULL
+            for k in range(clock[TOUCHED]):
+                place = clock[USED_LOADS]
+                loads.rows[place, 0], loads.rows[place, 1] = clock[BIN], touched[k]
+                loads.rows[place, 2] = load_now[touched[k]]
+                load_now[touched[k]] = 0
+                clock[USED_LOADS] += 1
+            clock[TOUCHED] = 0
+            clock[BIN] = np.int64(now // bin_s)
+            bin_end = (clock[BIN] + 1) * bin_s
+        if departs and state[vehicle, LENGTH] == 0:
+            if vehicles.choice[vehicle] == ASK:
+                clock[WANTED] = vehicle
+                return ASKS
+            if clock[USED_PATHS] + n_nodes > len(paths):
+                return PATHS_FULL
+            room = paths[clock[USED_PATHS] :]
+            origin = int(state[vehicle, START])  # until the path is known: the node where the vehicle starts
+            length = _find(
+                roads, windows, search, origin, vehicles.goal[vehicle], vehicles.goal_row[vehicle], since, room
+            )
+            if length <= 0:
+                clock[WANTED] = vehicle if length == 0 else -1 - length
+                return NO_WAY if length == 0 else TABLE_SHORT
+            state[vehicle, START], state[vehicle, LENGTH] = clock[USED_PATHS], length
+            clock[USED_PATHS] += length
+            vehicles.chosen_s[vehicle] = now
+        elif (
+            reroute_s > 0.0
+            and not departs
+            and not arrives
+            and vehicles.reroutes[vehicle]
+            and now - vehicles.chosen_s[vehicle] >= reroute_s
+        ):
+            driven = state[vehicle, ENTERED]
+            if clock[USED_PATHS] + driven + n_nodes > len(paths):
+                return PATHS_FULL
+            room = paths[clock[USED_PATHS] + driven :]
+            at = int(roads.heads[paths[state[vehicle, START] + driven - 1]])
+            length = _find(roads, windows, search, at, vehicles.goal[vehicle], vehicles.goal_row[vehicle], since, room)
+            if length < 0:
+                clock[WANTED] = -1 - length
+                return TABLE_SHORT
+            vehicles.chosen_s[vehicle] = now
+            same = length == state[vehicle, LENGTH] - driven
+            for k in range(length):
+                same = same and room[k] == paths[state[vehicle, START] + driven + k]
+            if length > 0 and not same:
+                paths[clock[USED_PATHS] : clock[USED_PATHS] + driven] = paths[
+                    state[vehicle, START] : state[vehicle, START] + driven
+                ]
+                state[vehicle, START], state[vehicle, LENGTH] = clock[USED_PATHS], driven + length
+                clock[USED_PATHS] += driven + length
+        edge, count, spent = -1, 0, 0.0
+        if not arrives:
+            edge = paths[state[vehicle, START] + state[vehicle, ENTERED]]
+            count = _count(rings, pool, edge, since)
+            if count == rings[edge, ROOM] and not _make_room(windows, edge, clock):
+                return WINDOWS_FULL
+            spent = _time_at(roads, edge, count)
+            if np.isnan(spent):
+                clock[WANTED] = count
+                return TABLE_SHORT
+        if not departs:
+            if logs and clock[LOGGED] == len(lessons.log):
+                return LOG_FULL
+            # The edge before has been driven: only now is its travel time known to anybody.
+            if learns or logs:
+                left, took = paths[state[vehicle, START] + state[vehicle, ENTERED] - 1], now - entered_s[vehicle]
+                if learns:
+                    column = lessons.bin_of[min(state[vehicle, COUNT], len(lessons.bin_of) - 1)]
+                    lessons.visits[left, column] += 1
+                    lessons.sums[left, column] += took
+                    lessons.squares[left, column] += took * took
+                if logs:
+                    row = lessons.log[clock[LOGGED]]
+                    row[0], row[1], row[2], row[3] = vehicle, state[vehicle, ENTERED] - 1, left, state[vehicle, COUNT]
+                    row[4], row[5] = entered_s[vehicle], took
+                    clock[LOGGED] += 1
+        if arrives:
+            vehicles.arrival_s[vehicle] = now
+            clock[ARRIVED] += 1
+            clock[SIZE] -= 1
+            last = clock[SIZE]
+            if last > 0:
+                _sift_down(times, tags, times[last], tags[last], last)
+            continue
+        if noise > 0.0:
+            spent *= np.exp(noise * _normal(seed, vehicle, state[vehicle, ENTERED]) - noise * noise / 2.0)
+        leaves = now + max(spent, LEAST_S)
+        if in_order:
+            leaves = max(leaves, roads.last_exit[edge])
+            roads.last_exit[edge] = leaves
+        pool[rings[edge, OFFSET] + ((rings[edge, HEAD] + rings[edge, HELD]) & (rings[edge, ROOM] - 1))] = now
+        rings[edge, HELD] += 1
+        state[vehicle, ENTERED] += 1
+        state[vehicle, COUNT] = count
+        if learns or logs:
+            entered_s[vehicle] = now
+        clock[EVENTS] += 1
+        if load_now[edge] == 0:
+            touched[clock[TOUCHED]] = edge
+            clock[TOUCHED] += 1
+        load_now[edge] += 1
+        tag = clock[SERIAL] * MOST_VEHICLES + vehicle
+        clock[SERIAL] += 1
+        if departs:
+            _push(times, tags, leaves, tag, clock[SIZE])
+            clock[SIZE] += 1
+            clock[DEPARTED] += 1
+        else:
+            _sift_down(times, tags, leaves, tag, clock[SIZE])
