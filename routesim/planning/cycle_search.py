@@ -28,7 +28,7 @@ Cycle = TypeVar("Cycle", NDArray[np.int64], list[NDArray[np.int32]])
 _MAX_PERIOD = 4096
 _MAX_TRIALS = 20_000  # orders of a cycle tried at a time
 _MAX_EXCHANGED = 24  # rounds of a cycle among which parts of paths are exchanged again and again
-_NEAR = 0.02  # a cycle this close to the bound, relatively, is near it
+_NEAR = 0.04  # a cycle this close to the bound, relatively, is near it
 _MAX_EXCHANGES = 5_000  # of them tried at a time
 _MAX_STEPS = 1 << 28  # elementary steps of the search over a path set: about a second
 

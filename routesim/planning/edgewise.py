@@ -29,7 +29,7 @@ Action = int | tuple[int, ...]
 
 _BLOCKS = 12
 _BATCHES = 30
-_GOOD_ENOUGH = 0.02  # earlier prices that prove a plan this close to the best are kept: learners plan often
+_GOOD_ENOUGH = 0.04  # earlier prices that prove a plan this close to the best are kept: learners plan often
 _MAX_VALUES = 1 << 27  # numbers in the tables of edge values: 1 GB
 
 
@@ -174,7 +174,9 @@ def plan_graph(
             cycles.add("previous", [np.array(path, np.int32) for path in warm.cycle])
             enough = (1 - _GOOD_ENOUGH) * cycles.values["previous"]
         known = [path.astype(np.int64) for path in cycles.known_paths()]
-        sharing = FlowSharing(graph, np.concatenate([*known, *([] if warm is None else [warm.edges])]), start_prices)
+        sharing = FlowSharing(
+            graph, np.concatenate([*known, *([] if warm is None else [warm.edges])]), ceiling, start_prices
+        )
     else:
         sharing = PathSharing(graph, [] if warm is None else warm.paths)
     search = find_prices(

@@ -71,7 +71,7 @@ def flow_cycle(
 
     None if it is not whole.
     """
-    sharing = FlowSharing(graph, start_edges)
+    sharing = FlowSharing(graph, start_edges, rewards.max(axis=1))
     find_prices(graph, rewards, PeriodModel(period, window), sharing, precision=precision)
     uses = np.rint(sharing.shares * period).astype(np.int64)
     return _cut_into_paths(graph, sharing.shared_edges, uses, period)

@@ -19,6 +19,7 @@ Ints = NDArray[np.int64]
 Edges = NDArray[np.int32]
 
 _MAX_NEW_EDGES = 1500
+_MARGIN = 2.0
 
 
 class Sharing(Protocol):
@@ -115,7 +116,9 @@ class PathSharing:
 class FlowSharing:
     """A flow of one unit from the origin to the destination of a graph, over known edges."""
 
-    def __init__(self, graph: RoadGraph, start_edges: Ints, start_prices: Floats | None = None) -> None:
+    def __init__(
+        self, graph: RoadGraph, start_edges: Ints, ceiling: Floats, start_prices: Floats | None = None
+    ) -> None:
         self._graph = graph
         self._edges = np.unique(start_edges).astype(np.int64)
         self.shared_edges = self._edges
@@ -124,6 +127,8 @@ class FlowSharing:
         self._in_edges = by_head
         self._in_indptr = np.searchsorted(graph.heads[by_head], np.arange(graph.n_nodes + 1)).astype(np.int64)
         self._path_cost = np.inf if start_prices is None else float(self._cheapest_through(start_prices).min())
+        # What a path over each edge costs at the least, that edge itself left out.
+        self._least_rest = self._cheapest_through(ceiling) + ceiling
 
     @property
     def edges(self) -> Ints:
@@ -156,9 +161,9 @@ class FlowSharing:
         """Solve over the known edges; prices follow the differences of the node potentials."""
         graph, edges = self._graph, self._edges
         pieces = _pieces(grid, heights)
-        # No edge is used where it alone costs more than a whole path did; twice that leaves room for a first
-        # guess.
-        cheap = -pieces.slope <= 2 * self._path_cost
+        # No edge is used where a path over it would cost more than a path did before; the margin leaves room for
+        # what that was off.
+        cheap = self._least_rest[edges][pieces.row] - pieces.slope <= _MARGIN * self._path_cost
         row, slope, width = pieces.row[cheap], pieces.slope[cheap], pieces.width[cheap]
         ends = np.concatenate([graph.tails[edges], graph.heads[edges]])
         nodes, place = np.unique(ends, return_inverse=True)
