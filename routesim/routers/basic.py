@@ -170,6 +170,7 @@ class CompliantRouter:
         follows = self._rng.random(len(departures.vehicles)) < self.share
         which = np.empty(len(follows), dtype=np.int64)
         indptr, edges, tolls = np.zeros(1, dtype=np.int64), np.empty(0, dtype=np.int32), None
+        weights = None
         for router, mine in zip(self._routers, (follows, ~follows), strict=True):
             if not mine.any():
                 continue
@@ -178,7 +179,8 @@ class CompliantRouter:
             indptr = np.concatenate((indptr, len(edges) + part.indptr[1:]))
             edges = np.concatenate((edges, part.edges))
             tolls = part.tolls if part.tolls is not None else tolls
-        return Routes(indptr, edges, which, tolls)
+            weights = part.weights if part.weights is not None else weights
+        return Routes(indptr, edges, which, tolls, weights)
 
     def learn(self, driven: Driven) -> None:
         """Show both routers what was driven."""
