@@ -56,12 +56,14 @@ if TYPE_CHECKING:
     from routesim.routers.basic import FreeFlowRouter as FreeFlowRouter
     from routesim.routers.basic import GreedyRouter as GreedyRouter
     from routesim.routers.basic import LogitRouter as LogitRouter
+    from routesim.routers.contextual import CARCBRouter as CARCBRouter
     from routesim.routers.learning import CARMABRouter as CARMABRouter
     from routesim.routers.learning import PairLearnersRouter as PairLearnersRouter
     from routesim.routers.planned import PlannedRouter as PlannedRouter
     from routesim.routing import Router as Router
     from routesim.simulator import TrafficSimulator as TrafficSimulator
     from routesim.traffic import Traffic as Traffic
+    from routesim.trip_costs import TripCosts as TripCosts
 
 __version__ = "0.1.0"
 
@@ -70,6 +72,7 @@ _HOMES = {
     "Assignment": "planning.assignment",
     "Band": "results",
     "CARCB": "learners.carcb",
+    "CARCBRouter": "routers.contextual",
     "CARMAB": "learners.carmab",
     "CARMABRouter": "routers.learning",
     "Comparator": "experiment",
@@ -107,6 +110,7 @@ _HOMES = {
     "Traffic": "traffic",
     "TrafficSimulator": "simulator",
     "Travellers": "features",
+    "TripCosts": "trip_costs",
     "UCB1": "learners.baselines",
     "UniformContexts": "contexts",
     "assign": "planning.assignment",

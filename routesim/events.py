@@ -30,7 +30,9 @@ OFFSET, ROOM, HEAD, HELD = range(4)
 
 MOST_VEHICLES = 1 << 24
 LEAST_S = 1e-3  # the least time an edge takes: zero would let a vehicle be everywhere at once
-ASK, GREEDY = -1, -2  # instead of a path: stop and ask when it departs; take the cheapest path at that moment
+# Instead of a path: stop and ask when it departs; take the quickest path of that moment; or the one that costs the
+# traveller least.
+ASK, GREEDY, WEIGHED = -1, -2, -3
 
 
 class Queue(NamedTuple):
@@ -53,9 +55,11 @@ class Vehicles(NamedTuple):
     entered_s: Floats
     goal: Ints  # node
     goal_row: Ints  # row of Search.to_go
-    choice: NDArray[np.int8]  # ASK or GREEDY while the path is undecided
+    choice: NDArray[np.int8]  # ASK, GREEDY or WEIGHED while the path is undecided
     reroutes: NDArray[np.bool_]
     chosen_s: Floats
+    kind: Ints  # row of Roads.rates; empty where travellers do not differ
+    cost: Floats  # of the edges driven so far; empty likewise
 
 
 class Roads(NamedTuple):
@@ -77,6 +81,10 @@ class Roads(NamedTuple):
     table: Floats
     toll: Floats
     last_exit: Floats  # of those on the edge so far; empty where overtaking is allowed
+    rates: Floats  # what a second on each edge costs each kind of traveller; empty where they do not differ
+    weights: Floats  # what a router believes of the rates, which WEIGHED goes by
+    least_weight: Floats  # of all edges, for each kind
+    charge: Floats  # what WEIGHED adds to the cost of each edge
 
 
 class Windows(NamedTuple):
@@ -115,7 +123,7 @@ class Lessons(NamedTuple):
     visits: Longs
     sums: Floats
     squares: Floats
-    log: Floats  # rows of vehicle, place on the path, edge, count, entered_s, travel_time_s
+    log: Floats  # rows of vehicle, place on the path, edge, count, entered_s, travel_time_s, cost
 
 
 @kernel
@@ -265,15 +273,25 @@ def _lower(search: Search, size: int) -> int:
 
 @kernel
 def _find(
-    roads: Roads, windows: Windows, search: Search, origin: int, goal: int, row: int, since: float, out: Ints
+    roads: Roads,
+    windows: Windows,
+    search: Search,
+    origin: int,
+    goal: int,
+    row: int,
+    kind: int,
+    since: float,
+    out: Ints,
 ) -> int:
     """Find the path that costs least at present counts, tolls included, by A*; write it to `out`.
 
+    Costs are seconds where `kind` is -1, and else what the router believes seconds to cost travellers of this kind.
     Returns its length, 0 where there is none, or -1 - count where the table of travel times is too short.
     """
     search.generation[0] += 1
     generation = search.generation[0]
     steer = search.to_go.shape[0] > 0
+    least = roads.least_weight[kind] if kind >= 0 else 1.0
     search.stamp[origin], search.distance[origin], search.parent[origin] = generation, 0.0, -1
     search.key[origin], search.position[origin] = 0.0, -1
     size = _raise(search, origin, 0)
@@ -305,13 +323,17 @@ def _find(
             cost = _time_at(roads, edge, count)
             if np.isnan(cost):
                 return -1 - count
-            distance = search.distance[node] + cost + roads.toll[edge]
+            if kind >= 0:
+                cost = cost * roads.weights[kind, edge] + roads.charge[edge]
+            else:
+                cost += roads.toll[edge]
+            distance = search.distance[node] + cost
             if seen and distance >= search.distance[head]:
                 continue
             if not seen:
                 search.stamp[head], search.position[head] = generation, -1
             search.distance[head], search.parent[head] = distance, edge
-            search.key[head] = distance + (search.to_go[row, head] if steer else 0.0)
+            search.key[head] = distance + (least * search.to_go[row, head] if steer else 0.0)
             size = _raise(search, head, size)
     return 0
 
@@ -346,7 +368,7 @@ def drive(
     state, departure_s, entered_s = vehicles.state, vehicles.departure_s, vehicles.entered_s
     rings, pool, load_now, touched = windows.rings, windows.pool, loads.now, loads.touched
     n_vehicles, n_nodes = len(departure_s), len(roads.indptr) - 1
-    learns, logs = lessons.visits.shape[0] > 0, lessons.log.shape[0] > 0
+    learns, logs, weighs = lessons.visits.shape[0] > 0, lessons.log.shape[0] > 0, roads.rates.shape[0] > 0
     in_order = len(roads.last_exit) > 0
     bin_end = (clock[BIN] + 1) * bin_s
     while True:
@@ -381,9 +403,9 @@ def drive(
                 return PATHS_FULL
             room = paths[clock[USED_PATHS] :]
             origin = int(state[vehicle, START])  # until the path is known: the node where the vehicle starts
-            length = _find(
-                roads, windows, search, origin, vehicles.goal[vehicle], vehicles.goal_row[vehicle], since, room
-            )
+            kind = int(vehicles.kind[vehicle]) if vehicles.choice[vehicle] == WEIGHED else -1
+            goal, row_to_go = vehicles.goal[vehicle], vehicles.goal_row[vehicle]
+            length = _find(roads, windows, search, origin, goal, row_to_go, kind, since, room)
             if length <= 0:
                 clock[WANTED] = vehicle if length == 0 else -1 - length
                 return NO_WAY if length == 0 else TABLE_SHORT
@@ -402,7 +424,9 @@ def drive(
                 return PATHS_FULL
             room = paths[clock[USED_PATHS] + driven :]
             at = int(roads.heads[paths[state[vehicle, START] + driven - 1]])
-            length = _find(roads, windows, search, at, vehicles.goal[vehicle], vehicles.goal_row[vehicle], since, room)
+            kind = int(vehicles.kind[vehicle]) if vehicles.choice[vehicle] == WEIGHED else -1
+            goal, row_to_go = vehicles.goal[vehicle], vehicles.goal_row[vehicle]
+            length = _find(roads, windows, search, at, goal, row_to_go, kind, since, room)
             if length < 0:
                 clock[WANTED] = -1 - length
                 return TABLE_SHORT
@@ -430,8 +454,12 @@ def drive(
             if logs and clock[LOGGED] == len(lessons.log):
                 return LOG_FULL
             # The edge before has been driven: only now is its travel time known to anybody.
-            if learns or logs:
+            if learns or logs or weighs:
                 left, took = paths[state[vehicle, START] + state[vehicle, ENTERED] - 1], now - entered_s[vehicle]
+                cost = took
+                if weighs:
+                    cost *= roads.rates[vehicles.kind[vehicle], left]
+                    vehicles.cost[vehicle] += cost
                 if learns:
                     column = lessons.bin_of[min(state[vehicle, COUNT], len(lessons.bin_of) - 1)]
                     lessons.visits[left, column] += 1
@@ -440,7 +468,7 @@ def drive(
                 if logs:
                     row = lessons.log[clock[LOGGED]]
                     row[0], row[1], row[2], row[3] = vehicle, state[vehicle, ENTERED] - 1, left, state[vehicle, COUNT]
-                    row[4], row[5] = entered_s[vehicle], took
+                    row[4], row[5], row[6] = entered_s[vehicle], took, cost
                     clock[LOGGED] += 1
         if arrives:
             vehicles.arrival_s[vehicle] = now
@@ -460,7 +488,7 @@ def drive(
         rings[edge, HELD] += 1
         state[vehicle, ENTERED] += 1
         state[vehicle, COUNT] = count
-        if learns or logs:
+        if learns or logs or weighs:
             entered_s[vehicle] = now
         clock[EVENTS] += 1
         if load_now[edge] == 0:

@@ -82,6 +82,11 @@ class RoadFeatures:
         self._by_edge = by_edge / self.units
 
     @property
+    def n_edges(self) -> int:
+        """The number of edges that these are the features of."""
+        return len(self._by_edge)
+
+    @property
     def dimension(self) -> int:
         """The number of features."""
         return len(self.terms)

@@ -9,37 +9,52 @@ from numpy.typing import ArrayLike, NDArray
 
 from routesim.demand import Demand
 from routesim.errors import RouteError
-from routesim.events import GREEDY, Floats, Ints, Longs
+from routesim.events import GREEDY, WEIGHED, Floats, Ints, Longs
 from routesim.network import RoadNetwork
+from routesim.trip_costs import TripCosts
 
 
 class Departures(NamedTuple):
-    """Vehicles that a router is asked about; `vehicles` are their numbers, ends are node indices."""
+    """Vehicles that a router is asked about; `vehicles` are their numbers, ends are node indices.
+
+    `kinds` are the kinds of trips they are, where the simulator has `trip_costs`.
+    """
 
     now_s: float
     vehicles: NDArray[np.int64]
     origins: Ints
     destinations: Ints
     departure_s: Floats
+    kinds: Ints | None = None
 
     def part(self, mine: NDArray[np.bool_]) -> "Departures":
         """Return only the vehicles marked."""
+        kinds = None if self.kinds is None else self.kinds[mine]
         return Departures(
-            self.now_s, self.vehicles[mine], self.origins[mine], self.destinations[mine], self.departure_s[mine]
+            self.now_s, self.vehicles[mine], self.origins[mine], self.destinations[mine], self.departure_s[mine], kinds
         )
 
 
+class Weights(NamedTuple):
+    """What a router believes that a second on each edge costs each kind of traveller, and a charge for each edge."""
+
+    per_second: Floats
+    charges: Floats
+
+
 class Routes(NamedTuple):
-    """A router's answer: `which[i]` is the number of the path that the i-th vehicle takes, or GREEDY.
+    """A router's answer: `which[i]` is the number of the path that the i-th vehicle takes, GREEDY or WEIGHED.
 
     Path p is edges[indptr[p] : indptr[p + 1]]. GREEDY sends a vehicle down the path that takes least time at the
-    counts of the moment when it departs, plus `tolls` (seconds per edge) where they are given.
+    counts of the moment when it departs, plus `tolls` (seconds per edge) where they are given. WEIGHED sends it down
+    the path that costs a traveller of its kind least at these counts, by the last `weights` given.
     """
 
     indptr: Longs
     edges: Ints
     which: NDArray[np.int64]
     tolls: Floats | None = None
+    weights: Weights | None = None
 
     @classmethod
     def of(cls, paths: Sequence[Sequence[int]], which: ArrayLike) -> "Routes":
@@ -50,7 +65,11 @@ class Routes(NamedTuple):
 
 
 class Driven(NamedTuple):
-    """Edges driven to their end, in order of that end: whose, where on its path, at which count, and how long."""
+    """Edges driven to their end, in order of that end: whose, where on its path, at which count, and how long.
+
+    `costs` are what the edges cost the travellers, and `kinds` what kinds of trips they were on. Where the simulator
+    has no `trip_costs`, costs are seconds and there are no kinds.
+    """
 
     vehicles: NDArray[np.int64]
     places: NDArray[np.int64]
@@ -58,6 +77,8 @@ class Driven(NamedTuple):
     counts: NDArray[np.int64]
     entered_s: Floats
     travel_time_s: Floats
+    costs: Floats
+    kinds: Ints | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +97,10 @@ class Lessons:
 
 @dataclass(frozen=True, eq=False)
 class TrafficTask:
-    """What a router is told at the start. Routers other than informed ones leave `time_at` alone."""
+    """What a router is told at the start. Routers other than informed ones leave `time_at` and `multiplier` alone.
+
+    Of `trip_costs` they may know the travellers and the features; theta and the costs are for informed ones.
+    """
 
     network: RoadNetwork
     demand: Demand
@@ -85,6 +109,8 @@ class TrafficTask:
     lessons: Lessons
     counts: Any  # () -> counts of all edges at the present moment
     time_at: Any  # counts of all edges -> their travel times
+    multiplier: Any  # edges, their counts -> travel times / free-flow times
+    trip_costs: TripCosts | None = None
 
 
 @runtime_checkable
@@ -119,10 +145,20 @@ def check_routes(network: RoadNetwork, routes: Routes, asked: Departures) -> Non
     if routes.tolls is not None and (routes.tolls.shape != (network.n_edges,) or not (routes.tolls >= 0).all()):
         raise RouteError(f"tolls must be at least 0, one for each of {network.n_edges} edges")
 
+    weighed = which == WEIGHED
+    if weighed.any() and asked.kinds is None:
+        raise RouteError("WEIGHED needs travellers; give TrafficSimulator(trip_costs=...)")
+    if routes.weights is not None:
+        per_second, charges = routes.weights
+        if per_second.ndim != 2 or per_second.shape[1] != network.n_edges or not (per_second > 0).all():
+            raise RouteError(f"weights must be above 0, for each kind of trip one for each of {network.n_edges} edges")
+        if charges.shape != (network.n_edges,) or not (charges >= 0).all():
+            raise RouteError(f"charges must be at least 0, one for each of {network.n_edges} edges")
+
     def refuse(position: int, what: str) -> None:
         raise RouteError(f"the router gave vehicle {asked.vehicles[position]} {what}")
 
-    wrong = np.flatnonzero((which != GREEDY) & ((which < 0) | (which >= n_paths)))
+    wrong = np.flatnonzero((which != GREEDY) & ~weighed & ((which < 0) | (which >= n_paths)))
     if len(wrong):
         refuse(wrong[0], f"path number {which[wrong[0]]}; there are {n_paths} paths")
     lengths = np.diff(routes.indptr)

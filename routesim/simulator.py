@@ -14,12 +14,13 @@ from numpy.typing import NDArray
 from routesim import events
 from routesim.congestion import BPR, CongestionFunction
 from routesim.demand import Demand, Trips
-from routesim.errors import InputError, NoPathError
+from routesim.errors import InputError, NoPathError, RouteError
 from routesim.events import Floats, Ints
 from routesim.network import RoadNetwork
 from routesim.routing import Departures, Driven, Lessons, Router, TrafficTask, check_routes
 from routesim.search import Graph, Workspace, shortest_tree
 from routesim.traffic import Traffic
+from routesim.trip_costs import TripCosts
 
 MOST_STEERING = 32_000_000  # nodes x destinations up to which bounds on the time to go are kept to steer searches
 # Counts are put into bins, eight for each doubling: [0], [1], … [11], [12], [13, 14], … and one from 2 ** 16 on.
@@ -35,6 +36,8 @@ class TrafficSimulator:
     is the standard deviation of the logarithm of a factor with mean 1, drawn for each vehicle and edge.
     `overtaking=False` makes vehicles leave an edge in the order they entered it. `reroute_share` of the vehicles
     look for a better way, at present counts, at the first junction `reroute_s` seconds after their last choice.
+    With `trip_costs` every vehicle has a traveller of some kind, to whom seconds on an edge have a cost of their own;
+    it is what routers that want feedback are paid for every edge driven, and `Traffic.trip_cost` adds it up.
     """
 
     def __init__(
@@ -49,6 +52,7 @@ class TrafficSimulator:
         reroute_share: float = 0.0,
         reroute_s: float = 60.0,
         bin_s: float | None = None,
+        trip_costs: TripCosts | None = None,
     ) -> None:
         for name, value in (("window_s", window_s), ("bin_s", bin_s), ("reroute_s", reroute_s)):
             if value is not None and not (np.isfinite(value) and value > 0):
@@ -59,6 +63,12 @@ class TrafficSimulator:
             raise InputError(f"reroute_share is a share between 0 and 1, got {reroute_share}")
         if not isinstance(demand, Demand):
             raise InputError(f"demand must be a Demand, got {type(demand).__name__}; see Demand.from_trips")
+        if trip_costs is not None and trip_costs.features.n_edges != network.n_edges:
+            raise InputError(
+                f"trip_costs need features of all {network.n_edges} edges in their order, got those of "
+                f"{trip_costs.features.n_edges}; give RoadFeatures(network, range(network.n_edges), ...)"
+            )
+        self.trip_costs = trip_costs
         self.network = network
         self.demand = demand
         self.window_s = float(window_s)
@@ -91,7 +101,7 @@ class _Drive:
     def __init__(self, simulator: TrafficSimulator, router: Router, seed: int, until_s: float) -> None:
         self.simulator, self.router, self.until_s = simulator, router, until_s
         network = self.network = simulator.network
-        streams = np.random.SeedSequence(seed).spawn(4)
+        streams = np.random.SeedSequence(seed).spawn(5)
         self.seed = seed
         self.trips: Trips = simulator.demand.draw(np.random.default_rng(streams[0]))
         self.noise_seed = np.uint64(streams[1].generate_state(1, np.uint64)[0])
@@ -104,6 +114,7 @@ class _Drive:
         self.goal_places = places
         if not _strongly_connected(network):
             self._check_reachable()
+        costs = simulator.trip_costs
         state = np.zeros((n, 4), dtype=np.int64)
         state[:, events.START] = self.origins
         share = simulator.reroute_share
@@ -118,6 +129,8 @@ class _Drive:
             np.full(n, events.ASK, dtype=np.int8),
             reroutes,
             np.ascontiguousarray(self.trips.departure_s).copy(),
+            np.empty(0, dtype=np.int32) if costs is None else costs.draw(np.random.default_rng(streams[4]), n),
+            np.zeros(0 if costs is None else n),
         )
         clock = np.zeros(12, dtype=np.int64)
         clock[events.SERIAL] = n
@@ -139,6 +152,10 @@ class _Drive:
             table,
             np.zeros(n_edges),
             np.empty(0) if simulator.overtaking else np.zeros(n_edges),
+            np.empty((0, 0)) if costs is None else costs.costs / network.free_flow_s,
+            np.empty((0, 0)),
+            np.empty(0),
+            np.empty(0),
         )
         self.windows = events.Windows(
             np.zeros((n_edges, 4), dtype=np.int64), np.empty(max(1024, 4 * n_edges)), np.full(60, -1, dtype=np.int64)
@@ -160,13 +177,21 @@ class _Drive:
         rows = n_edges if router.feedback == "lessons" else 0
         shape = (rows, len(BIN_STARTS))
         bin_of = (np.searchsorted(BIN_STARTS, np.arange(BIN_STARTS[-1] + 1), side="right") - 1).astype(np.int16)
-        log = np.empty((_LOG_ROOM if router.feedback == "all" else 0, 6))
+        log = np.empty((_LOG_ROOM if router.feedback == "all" else 0, 7))
         self.lessons = events.Lessons(bin_of, np.zeros(shape, dtype=np.int64), np.zeros(shape), np.zeros(shape), log)
         self.now_s = 0.0
         view = Lessons(BIN_STARTS, self.lessons.visits, self.lessons.sums, self.lessons.squares)
         self.router.start(
             TrafficTask(
-                network, simulator.demand, simulator.window_s, simulator.noise, view, self._counts, self._time_at
+                network,
+                simulator.demand,
+                simulator.window_s,
+                simulator.noise,
+                view,
+                self._counts,
+                self._time_at,
+                self._multiplier,
+                costs,
             ),
             np.random.default_rng(streams[2]),
         )
@@ -224,14 +249,15 @@ class _Drive:
         return out
 
     def _time_at(self, counts: NDArray[Any]) -> Floats:
+        return self.network.free_flow_s * self._multiplier(np.arange(self.network.n_edges), counts)
+
+    def _multiplier(self, edges: NDArray[Any], counts: NDArray[Any]) -> Floats:
         numbers = np.asarray(counts, dtype=np.int64)
         if self.simulator._bpr is not None:
-            alpha, capacity, beta = self.simulator._bpr
-            multiplier = 1.0 + alpha * (numbers / capacity) ** beta
-        else:
-            table = self._table(int(numbers.max(initial=0)) + 1)
-            multiplier = table[np.arange(len(numbers)) if len(table) > 1 else 0, numbers]
-        return np.asarray(self.network.free_flow_s * multiplier, dtype=np.float64)
+            alpha, capacity, beta = (values[edges] for values in self.simulator._bpr)
+            return np.asarray(1.0 + alpha * (numbers / capacity) ** beta, dtype=np.float64)
+        table = self._table(int(numbers.max(initial=0)) + 1)
+        return np.asarray(table[edges if len(table) > 1 else 0, numbers], dtype=np.float64)
 
     def run(self) -> Traffic:
         interval, n = self.router.interval_s, len(self.trips.departure_s)
@@ -296,7 +322,9 @@ class _Drive:
         if logged:
             rows = self.lessons.log[:logged]
             vehicles, places, edges, counts = rows[:, :4].T.astype(np.int64)
-            self.router.learn(Driven(vehicles, places, edges, counts, rows[:, 4].copy(), rows[:, 5].copy()))
+            entered_s, took, costs = rows[:, 4:].T.copy()
+            kinds = None if self.simulator.trip_costs is None else self.vehicles.kind[vehicles]
+            self.router.learn(Driven(vehicles, places, edges, counts, entered_s, took, costs, kinds))
             self.queue.clock[events.LOGGED] = 0
 
     def _ask(self, first: int, last: int, now_s: float) -> None:
@@ -307,7 +335,12 @@ class _Drive:
         self.now_s = now_s
         numbers = np.arange(first, last)
         departures = Departures(
-            now_s, numbers, self.origins[first:last], self.goals[first:last], self.trips.departure_s[first:last]
+            now_s,
+            numbers,
+            self.origins[first:last],
+            self.goals[first:last],
+            self.trips.departure_s[first:last],
+            None if self.simulator.trip_costs is None else self.vehicles.kind[first:last],
         )
         routes = self.router.route(departures)
         check_routes(self.network, routes, departures)
@@ -318,13 +351,21 @@ class _Drive:
         self.queue.clock[events.USED_PATHS] += len(routes.edges)
         if routes.tolls is not None:
             self.roads.toll[:] = routes.tolls
+        if routes.weights is not None:
+            per_second, charges = (np.array(values, dtype=np.float64, order="C") for values in routes.weights)
+            self.roads = self.roads._replace(weights=per_second, least_weight=per_second.min(axis=1), charge=charges)
         given = routes.which >= 0
         if not given.all():
             self._steer()
         state, which = self.vehicles.state, routes.which[given]
         state[numbers[given], events.START] = used + routes.indptr[which]
         state[numbers[given], events.LENGTH] = routes.indptr[which + 1] - routes.indptr[which]
-        self.vehicles.choice[numbers[~given]] = events.GREEDY
+        self.vehicles.choice[numbers[~given]] = routes.which[~given]
+        if len(self.roads.weights) == 0 and (routes.which == events.WEIGHED).any():
+            raise RouteError("the router wants vehicles WEIGHED and gave no weights; give Routes(weights=...)")
+
+    def _trip_cost(self) -> Floats:
+        return np.where(np.isfinite(self.vehicles.arrival_s), self.vehicles.cost, np.nan)
 
     def _traffic(self) -> Traffic:
         clock, loads = self.queue.clock, self.loads
@@ -350,6 +391,8 @@ class _Drive:
             path_edges=self.paths[: clock[events.USED_PATHS]],
             loads=rows,
             demand=self.simulator.demand,
+            trip_kinds=None if self.simulator.trip_costs is None else self.vehicles.kind,
+            trip_cost=None if self.simulator.trip_costs is None else self._trip_cost(),
         )
 
 

@@ -29,7 +29,8 @@ class Traffic:
 
     Vehicle i goes from `places[origins[i]]` to `places[destinations[i]]`, departs at `departure_s[i]` and arrives
     at `arrival_s[i]`, which is NaN for a vehicle still driving, or not yet departed, when the run was stopped at
-    `until_s`. `n_events` counts the entries into edges.
+    `until_s`. `n_events` counts the entries into edges. With `trip_costs` in the simulator, `trip_kinds` are the
+    rows of their `kinds` and `trip_cost` is what each trip that ended cost its traveller.
     """
 
     network: RoadNetwork
@@ -50,6 +51,8 @@ class Traffic:
     edges_entered: Longs
     path_edges: NDArray[np.int32]
     loads: Longs  # rows of (time bin, edge, entries), by bin
+    trip_kinds: NDArray[np.int32] | None = None
+    trip_cost: Floats | None = None
 
     def __repr__(self) -> str:
         return f"<Traffic {self.router}: {self.n_vehicles} vehicles, {self.n_events} edge entries>"
@@ -100,6 +103,12 @@ class Traffic:
         """
         return self.travel_time_s[(self.departure_s >= from_s) & (self.departure_s < to_s)]
 
+    def measured_cost(self, from_s: float = 0.0, to_s: float = np.inf) -> Floats:
+        """Return what the trips chosen as in `measured` cost their travellers."""
+        if self.trip_cost is None:
+            raise InputError("trips have costs beside their times only with TrafficSimulator(trip_costs=...)")
+        return self.trip_cost[(self.departure_s >= from_s) & (self.departure_s < to_s)]
+
     @cached_property
     def trips(self) -> "pd.DataFrame":
         """One row a vehicle: origin, destination, departure_s, arrival_s, travel_time_s, path (a tuple of edges)."""
@@ -113,6 +122,7 @@ class Traffic:
             if (start, length) not in last:
                 last[start, length] = tuple(flat[start : start + length])
             paths.append(last[start, length])
+        cost = {} if self.trip_cost is None else {"cost": self.trip_cost}
         return pd.DataFrame(
             {
                 "origin": pd.Series(labels[self.origins]).infer_objects(),
@@ -121,6 +131,7 @@ class Traffic:
                 "arrival_s": self.arrival_s,
                 "travel_time_s": self.travel_time_s,
                 "path": pd.Series(paths, dtype=object),
+                **cost,
             }
         )
 
@@ -161,6 +172,8 @@ class Traffic:
             "mean_travel_time_s": mean,
             "total_travel_time_s": float(times.sum()),
         }
+        if self.trip_cost is not None:
+            numbers["mean_cost"] = float(np.nanmean(self.measured_cost(from_s, to_s))) if len(times) else float("nan")
         if references:
             from routesim.planning.assignment import assign  # upward on purpose: the references are assignments
 
@@ -200,6 +213,7 @@ class Traffic:
                 "departure_s": self.departure_s,
                 "arrival_s": pa.array(self.arrival_s, mask=~self.arrived),
                 "path": pa.LargeListArray.from_arrays(ends, self.path_edges[place]),
+                **({} if self.trip_cost is None else {"cost": pa.array(self.trip_cost, mask=~self.arrived)}),
             }
         )
 

@@ -216,3 +216,39 @@ def test_with_ten_times_the_vehicles_an_event_costs_little_more() -> None:
         cost.append((time.process_time() - start) / traffic.n_events)
         assert traffic.arrived.all()
     assert cost[1] < 3 * cost[0]
+
+
+@pytest.mark.parametrize("own", [rs.PlannedRouter(objective="user"), rs.FreeFlowRouter(), rs.GreedyRouter()])
+@pytest.mark.parametrize("roads", ["braess", "sioux"])
+def test_a_plan_around_those_who_do_not_follow_is_no_worse_than_one_that_ignores_them(roads: str, own: Any) -> None:
+    if roads == "braess":
+        network, window_s, measured = braess(), 300, (1200, 3000)
+        demand = rs.Demand.from_od({"origin": ["s"], "destination": ["t"], "vehicles": [6000.0]})
+    else:
+        town, trips = tntp("SiouxFalls")
+        network, window_s, measured = one_for_ten(town), 900, (5400, 7200)
+        demand = rs.Demand.from_tntp_trips(trips, 0, 10_800).scaled(0.3)
+    simulator = rs.TrafficSimulator(network, demand, window_s)
+
+    def mean(around: bool) -> float:
+        router = rs.CompliantRouter(rs.PlannedRouter(), own, 0.5, around=around)
+        return float(np.mean([simulator.run(router, seed).measured(*measured).mean() for seed in range(2)]))
+
+    around, ignoring = mean(True), mean(False)
+    assert around <= 1.002 * ignoring  # who follows is a matter of chance, and so are a few parts in a thousand
+    if roads == "sioux" and isinstance(own, rs.FreeFlowRouter):
+        assert around < 0.8 * ignoring
+
+
+def test_flows_of_others_are_a_background_that_stays() -> None:
+    network = town([("s", "t", 10.0), ("s", "t", 10.0)], capacity_vph=1000.0)
+    od = {"origin": ["s"], "destination": ["t"], "vehicles": [1000.0]}
+    found = rs.assign(network, od, "system", 1e-8, background=[600.0, 0.0])
+    assert found.flows == pytest.approx([800.0, 800.0], rel=1e-3)
+    assert found.paths("s", "t")[0][1] == pytest.approx(0.8, rel=1e-3)
+    assert found.mean_travel_time_s == pytest.approx(10 * (1 + 0.15 * 0.8**4), rel=1e-3)
+    crowded = rs.assign(network, od, "system", 1e-6, background=[5000.0, 0.0])
+    assert crowded.flows == pytest.approx([5000.0, 1000.0])
+    for wrong in ([-1.0, 0.0], [1.0]):
+        with pytest.raises(InputError, match="background must be vehicles an hour of at least 0"):
+            rs.assign(network, od, background=wrong)

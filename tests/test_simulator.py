@@ -1,5 +1,7 @@
 """Traffic in continuous time: answers worked out by hand, the slow twin, conservation, and bad input."""
 
+import subprocess
+import sys
 from collections.abc import Sequence
 from heapq import heappop, heappush
 from pathlib import Path
@@ -298,3 +300,30 @@ def test_a_demand_of_nobody_is_an_empty_run() -> None:
     empty = rs.Demand.from_trips({"origin": [], "destination": [], "departure_s": []})
     traffic = rs.TrafficSimulator(town([("s", "t", 10.0)]), empty).run(rs.GreedyRouter())
     assert (traffic.n_vehicles, traffic.n_events, traffic.edge_counts.shape) == (0, 0, (0, 1))
+
+
+MILLION = """
+import resource
+import networkx as nx, numpy as np, routesim as rs
+side, n, rng = 30, 1_000_000, np.random.default_rng(0)
+grid = nx.grid_2d_graph(side, side).to_directed()
+for _, _, road in grid.edges(data=True):
+    road.update(length=500.0, free_flow_s=100 / 3, capacity_vph=1800.0)
+network = rs.RoadNetwork.from_networkx(nx.convert_node_labels_to_integers(grid))
+starts = rng.integers(side * side, size=2000)
+ends = (starts + rng.integers(1, side * side, size=2000)) % (side * side)
+which = rng.integers(2000, size=n)
+trips = {"origin": starts[which], "destination": ends[which], "departure_s": np.sort(rng.random(n) * 3600)}
+traffic = rs.TrafficSimulator(network, rs.Demand.from_trips(trips)).run(rs.FreeFlowRouter())
+assert traffic.arrived.all()
+print(traffic.n_events, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="the unit of ru_maxrss is that of Linux")
+def test_a_million_vehicles_stay_within_two_gigabytes() -> None:
+    out = subprocess.run([sys.executable, "-c", MILLION], capture_output=True, text=True, check=True)
+    events, most_bytes = map(int, out.stdout.split())
+    assert events > 15_000_000
+    assert most_bytes < 2e9

@@ -7,8 +7,9 @@ from functools import cached_property
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from routesim.checks import numbers
 from routesim.demand import Demand, read_od, resolve
 from routesim.errors import InputError, NoPathError, NotConvergedWarning
 from routesim.network import RoadNetwork
@@ -40,7 +41,7 @@ class Assignment:
     hour. `objective_value` is what was minimised, in vehicle-seconds per hour: for "user" Beckmann's sum of
     integrals of the travel times, for "system" the total travel time. `relative_gap` is the share of the price
     paid that would be saved if everybody took the cheapest path at present prices: travel times for "user",
-    marginal travel times for "system".
+    marginal travel times for "system". Where there is a `background`, flows and totals include it.
     """
 
     objective: Objective
@@ -55,11 +56,15 @@ class Assignment:
     pairs: tuple[tuple[Hashable, Hashable], ...]
     pair_vph: Floats
     path_shares: PathShares
+    background: Floats | None = None
 
     @property
     def mean_travel_time_s(self) -> float:
-        """The mean over vehicles of the time on the way."""
-        return self.total_travel_time_s / self.demand_vph
+        """The mean over the vehicles assigned of the time on the way."""
+        total = self.total_travel_time_s
+        if self.background is not None:
+            total -= float(self.background @ self.travel_time_s)
+        return total / self.demand_vph
 
     @cached_property
     def marginal_cost_s(self) -> Floats:
@@ -93,20 +98,23 @@ def assign(
     relative_gap: float = 1e-4,
     *,
     max_iterations: int = 10_000,
+    background: ArrayLike | None = None,
 ) -> Assignment:
     """Assign demand to roads: the user equilibrium, or the system optimum.
 
     `od` is a table with the columns origin, destination and vehicles (an hour), or a `Demand`. Travel times follow
     each road's own BPR curve. In the equilibrium (`"user"`) no vehicle could be quicker on another path; the
     optimum (`"system"`) has the least total travel time. Nodes that carry no through traffic carry none. A pair
-    that no path joins is a NoPathError; a gap not reached within `max_iterations` is a NotConvergedWarning.
+    that no path joins is a NoPathError; a gap not reached within `max_iterations` is a
+    NotConvergedWarning. Vehicles of the `background` (an hour, one number per edge) stay where they are, and the
+    optimum is that of all.
     """
     if objective not in ("user", "system"):
         raise InputError(f'the objective is "user" or "system", got {objective!r}')
     if not 0 < relative_gap < 1:
         raise InputError(f"relative_gap must lie between 0 and 1, got {relative_gap}")
     table = od.per_hour() if isinstance(od, Demand) else od
-    solver = FlowSolver(network, table)
+    solver = FlowSolver(network, table, background)
     prices = solver.bpr(objective)
     gap, iterations = solver.solve(prices, relative_gap, max_iterations)
     if gap > relative_gap:
@@ -131,13 +139,34 @@ def assign(
         pairs=solver.labels,
         pair_vph=solver.pairs.demand,
         path_shares=solver.path_shares(),
+        background=None if background is None else solver.background,
     )
+
+
+def travel_times(network: RoadNetwork, flows: Floats) -> Floats:
+    """Return the travel time of every edge at its flow in vehicles an hour."""
+    rise = network.bpr_alpha * (flows / network.capacity_vph) ** network.bpr_beta
+    return np.asarray(network.free_flow_s * (1.0 + rise), dtype=np.float64)
+
+
+def load_cheapest(network: RoadNetwork, od: Any) -> Floats:
+    """Return the flows if every vehicle takes the path that is quickest on empty roads: all or nothing."""
+    solver = FlowSolver(network, od)
+    none = np.zeros(network.n_edges)
+    solver.solve(solver.bpr("user")._replace(alpha=none), 1.0, 0)
+    return solver.flows
 
 
 class FlowSolver:
     """The flows of one demand on one network; solved again at other prices, it starts from where it is."""
 
-    def __init__(self, network: RoadNetwork, table: Any) -> None:
+    def __init__(self, network: RoadNetwork, table: Any, background: ArrayLike | None = None) -> None:
+        self.background = np.zeros(network.n_edges) if background is None else numbers("background", background)
+        if self.background.shape != (network.n_edges,) or (self.background < 0).any():
+            raise InputError(
+                f"background must be vehicles an hour of at least 0, one number for each of {network.n_edges} edges; "
+                f"got shape {self.background.shape}, the least {self.background.min(initial=0.0):g}"
+            )
         places, origins, destinations, vehicles = read_od(table)
         if not len(vehicles):
             raise InputError("an assignment needs demand, got a table without vehicles")
@@ -154,7 +183,7 @@ class FlowSolver:
         self._links = contract(network, np.union1d(starts, goals))
         number = self._links.number
         self.pairs = Pairs(number[roots], np.append(first, len(starts)).astype(np.int64), number[goals], demand)
-        self.flows = np.zeros(network.n_edges)
+        self.flows = self.background.copy()
         self._paths = Paths.none_yet(len(goals))
         n_junctions = len(self._links.junctions)
         self._trees = np.full((len(roots), n_junctions), -1, dtype=np.int32)
@@ -184,12 +213,12 @@ class FlowSolver:
         if not self._started:
             prices_at(prices, self.flows, at_flows)
             self._load(at_flows)
-            self.flows = self._links.spread(self._link_flows, self.network.n_edges)
+            self.flows = self._links.spread(self._link_flows, self.network.n_edges) + self.background
             self._paths.shares[0, self._paths.cheapest] = 1.0
             self._started = True
         iterations = 0
         while True:
-            paid = prices_at(prices, self.flows, at_flows)
+            paid = prices_at(prices, self.flows, at_flows) - float(at_flows @ self.background)
             least = self._load(at_flows)
             # Rounding can leave the price paid a hair below the least possible.
             gap = max(0.0, (paid - least) / paid) if paid > 0 else 0.0
@@ -197,7 +226,7 @@ class FlowSolver:
                 raise InputError("travel times overflow at this demand; check the units of vehicles and capacity_vph")
             if gap <= relative_gap or iterations >= max_iterations:
                 return gap, iterations
-            loaded = self._links.spread(self._link_flows, self.network.n_edges)
+            loaded = self._links.spread(self._link_flows, self.network.n_edges) + self.background
             advance(prices, at_flows, self.flows, loaded, last, before, self._paths, memory)
             iterations += 1
 

@@ -6,8 +6,10 @@ from typing import Any
 from routesim.errors import InputError
 from routesim.learners.base import Learner
 from routesim.learners.baselines import GreedyCongestion, Oracle, ShortestPath
+from routesim.learners.carcb import CARCB
 from routesim.learners.carmab import CARMAB
 from routesim.routers.basic import FixedRouter, FreeFlowRouter, GreedyRouter
+from routesim.routers.contextual import CARCBRouter
 from routesim.routers.learning import CARMABRouter, PairLearnersRouter
 from routesim.routing import Router
 
@@ -15,13 +17,16 @@ from routesim.routing import Router
 def as_router(given: Any) -> Router:
     """Return the router that `given` stands for: itself, a list of paths, or a learner of the package.
 
-    CARMAB becomes a CARMABRouter with its parameters, ShortestPath and GreedyCongestion the routers of that kind;
-    any other learner chooses among paths of each pair of places by a copy of its own.
+    CARMAB becomes a CARMABRouter with its parameters, CARCB a CARCBRouter, ShortestPath and
+    GreedyCongestion the routers of that kind; any other learner chooses among paths of
+    each pair of places by a copy of its own.
     """
     if isinstance(given, Router):
         return given
     if isinstance(given, CARMAB):
         return CARMABRouter(confidence=given.confidence, delta=given.delta)
+    if isinstance(given, CARCB):
+        return CARCBRouter()
     if isinstance(given, ShortestPath):
         return FreeFlowRouter()
     if isinstance(given, GreedyCongestion):

@@ -4,7 +4,7 @@ import copy
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,9 +12,11 @@ from numpy.typing import ArrayLike, NDArray
 from routesim.actions import ActionSet
 from routesim.errors import FewerPathsWarning, InputError, RouteError
 from routesim.events import GREEDY
+from routesim.planning.assignment import assign, load_cheapest
 from routesim.routing import Departures, Driven, Router, Routes, TrafficTask
 from routesim.search import Graph, Workspace, shortest_tree
 
+Floats = NDArray[np.float64]
 Feedback = Literal["none", "lessons", "all"]
 
 
@@ -54,6 +56,10 @@ class FixedRouter(_Unteachable):
 class FreeFlowRouter(_Unteachable):
     """The path that is quickest on empty roads, whatever the traffic."""
 
+    def flows_among(self, task: TrafficTask, share: float, others: Floats) -> Floats:  # noqa: ARG002 - whatever the traffic
+        """Return the flows of a share of the vehicles."""
+        return load_cheapest(task.network, task.demand.per_hour()) * share
+
     def route(self, departures: Departures) -> Routes:
         """Return the paths of these vehicles."""
         network = self._task.network
@@ -81,6 +87,13 @@ class GreedyRouter(_Unteachable):
     """
 
     tolls: ArrayLike | None = None
+
+    def flows_among(self, task: TrafficTask, share: float, others: Floats) -> Floats:
+        """Return the flows to be expected of a share of the vehicles: their equilibrium, given those of the others."""
+        if share == 0:
+            return np.zeros(task.network.n_edges)
+        found = assign(task.network, part_of(task, share), "user", 1e-3, background=others)
+        return np.maximum(0.0, found.flows - others)  # a difference of rounding may be below 0
 
     def route(self, departures: Departures) -> Routes:
         """Leave the search to the moment of departure."""
@@ -137,12 +150,15 @@ class LogitRouter(_Unteachable):
 class CompliantRouter:
     """A `share` of the vehicles, by chance, follows the `recommended` router; the others follow their own.
 
-    Both routers are copied, and asked as often as the one that asks more often.
+    Both routers are copied, and asked as often as the one that asks more often. A PlannedRouter that is recommended
+    plans for its share around the flows of the others, where these can be foreseen: those of free-flow, planned and
+    greedy drivers, the last as an equilibrium. `around=False` makes it plan as if everybody followed.
     """
 
     recommended: Router
     own: Router = field(default_factory=GreedyRouter)
     share: float = 0.5
+    around: bool = True
 
     feedback: Feedback = field(init=False, default="none")
     interval_s: float | None = field(init=False, default=None)
@@ -162,14 +178,20 @@ class CompliantRouter:
         """Begin a run."""
         self._rng, *streams = rng.spawn(3)
         self._routers = copy.deepcopy((self.recommended, self.own))
-        for router, stream in zip(self._routers, streams, strict=True):
-            router.start(task, stream)
+        recommended, own = self._routers
+        among, foreseen = getattr(recommended, "start_among", None), getattr(own, "flows_among", None)
+        if self.around and among is not None and foreseen is not None:
+            among(task, streams[0], self.share, foreseen)
+        else:
+            recommended.start(task, streams[0])
+        own.start(task, streams[1])
 
     def route(self, departures: Departures) -> Routes:
         """Return the paths of these vehicles, from one router or the other."""
         follows = self._rng.random(len(departures.vehicles)) < self.share
         which = np.empty(len(follows), dtype=np.int64)
         indptr, edges, tolls = np.zeros(1, dtype=np.int64), np.empty(0, dtype=np.int32), None
+        weights = None
         for router, mine in zip(self._routers, (follows, ~follows), strict=True):
             if not mine.any():
                 continue
@@ -178,7 +200,8 @@ class CompliantRouter:
             indptr = np.concatenate((indptr, len(edges) + part.indptr[1:]))
             edges = np.concatenate((edges, part.edges))
             tolls = part.tolls if part.tolls is not None else tolls
-        return Routes(indptr, edges, which, tolls)
+            weights = part.weights if part.weights is not None else weights
+        return Routes(indptr, edges, which, tolls, weights)
 
     def learn(self, driven: Driven) -> None:
         """Show both routers what was driven."""
@@ -190,6 +213,12 @@ class CompliantRouter:
 def pair_numbers(departures: Departures, n_nodes: int) -> NDArray[np.int64]:
     """Number the pair of ends of every vehicle: origin x nodes + destination."""
     return departures.origins.astype(np.int64) * n_nodes + departures.destinations
+
+
+def part_of(task: TrafficTask, share: float) -> dict[str, Any]:
+    """Return the demand's mean rates of a share of the vehicles, as a table for `assign`."""
+    table = task.demand.per_hour()
+    return {**table, "vehicles": table["vehicles"] * share}
 
 
 def candidates(task: TrafficTask, pair: int, k: int, max_overlap: float) -> ActionSet:

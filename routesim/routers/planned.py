@@ -1,15 +1,25 @@
 """PlannedRouter: the shares of a static plan, dealt out so evenly that no path falls behind its share."""
 
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from routesim.compiled import kernel
 from routesim.errors import RouteError
-from routesim.planning.assignment import Assignment, Objective, PathShares, assign
-from routesim.routers.basic import Feedback, pair_numbers
+from routesim.planning.assignment import Assignment, Objective, PathShares, assign, travel_times
+from routesim.routers.basic import Feedback, pair_numbers, part_of
 from routesim.routing import Departures, Driven, Routes, TrafficTask
+
+_ROUNDS = 8  # of planning and seeing how the others drive then
+
+
+class Foreseen(Protocol):
+    """How others drive: the task, their share and the flows planned for the rest -> their flows."""
+
+    def __call__(self, task: TrafficTask, share: float, others: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return vehicles an hour for each edge."""
 
 
 class Dealer:
@@ -46,7 +56,8 @@ class Dealer:
 class PlannedRouter:
     """The paths of a static assignment, in its shares: the system optimum of the demand unless told otherwise.
 
-    It knows the roads' BPR curves and the demand's mean rates, and looks at nothing while vehicles drive.
+    It knows the roads' BPR curves and the demand's mean rates, and looks at nothing while vehicles drive. Where it is
+    followed by a share of the vehicles only (`CompliantRouter`), it plans for them around the flows of the others.
     """
 
     plan: Assignment | None = None
@@ -58,7 +69,38 @@ class PlannedRouter:
 
     def start(self, task: TrafficTask, rng: np.random.Generator) -> None:  # noqa: ARG002 - dealing is no chance
         """Make the plan, unless there is one."""
+        self._use(task, self.plan or assign(task.network, task.demand, self.objective, self.relative_gap))
+
+    def start_among(self, task: TrafficTask, rng: np.random.Generator, share: float, others: Foreseen) -> None:
+        """Make the plan for a share of the vehicles around the others; a plan that was given stays what it is.
+
+        How the others drive may depend on the plan, so both are worked out in turn, from the plan that ignores the
+        others on, and the plan with the least total time of all vehicles is kept.
+        """
+        if self.plan is not None or share == 0:
+            self.start(task, rng)
+            return
+        mine = part_of(task, share)
+        plan = best = assign(task.network, task.demand, self.objective, self.relative_gap)
+        planned, least = share * plan.flows, np.inf
+        for _ in range(_ROUNDS):
+            background = others(task, 1 - share, planned)
+            together = planned + background
+            total = float(together @ travel_times(task.network, together))
+            if total < least:
+                best, least = plan, total
+            plan = assign(task.network, mine, self.objective, self.relative_gap, background=background)
+            before, planned = planned, np.maximum(0.0, plan.flows - background)
+            if np.abs(planned - before).sum() <= 1e-3 * planned.sum():
+                break
+        self._use(task, best)
+
+    def flows_among(self, task: TrafficTask, share: float, others: NDArray[np.float64]) -> NDArray[np.float64]:  # noqa: ARG002 - it looks at nobody
+        """Return the flows of a share of the vehicles that takes this plan, whatever the others do."""
         plan = self.plan or assign(task.network, task.demand, self.objective, self.relative_gap)
+        return plan.flows * share
+
+    def _use(self, task: TrafficTask, plan: Assignment) -> None:
         index, n_nodes = task.network.node_index, task.network.n_nodes
         pairs = np.array([index(start) * n_nodes + index(end) for start, end in plan.pairs], dtype=np.int64)
         self._dealer = Dealer(pairs, n_nodes)
