@@ -119,7 +119,7 @@ class Run:
 
             summary = json.loads((source / _SUMMARY).read_text(encoding="utf-8"))
             table = parquet.read_table(source / _ROUNDS)
-            known = {name: summary.pop(name) for name in _FIELDS}
+            known = {name: kind(summary.pop(name)) for name, kind in _FIELDS.items()}
             paths = tuple(tuple(int(edge) for edge in path) for path in summary.pop("paths"))
             compared = table["comparator_reward"] if "comparator_reward" in table.column_names else None
             run = cls(
@@ -136,7 +136,13 @@ class Run:
         return run
 
 
-_FIELDS = ("learner", "seed", "replication", "comparator_value", "comparator_bound")
+_FIELDS: dict[str, Callable[[Any], Any]] = {
+    "learner": str,
+    "seed": int,
+    "replication": int,
+    "comparator_value": float,
+    "comparator_bound": float,
+}
 _DERIVED = (
     "rounds",
     "mean_reward",

@@ -112,7 +112,7 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
         made_up([0.5]).save(tmp_path / "file" / "run")
 
 
-@pytest.mark.parametrize("damage", ["missing", "not json", "no table", "wrong keys"])
+@pytest.mark.parametrize("damage", ["missing", "not json", "no table", "wrong keys", "wrong values"])
 def test_a_damaged_folder_is_an_error_of_ours(tmp_path: Path, damage: str) -> None:
     folder = tmp_path / "run"
     made_up([0.5]).save(folder)
@@ -122,6 +122,9 @@ def test_a_damaged_folder_is_an_error_of_ours(tmp_path: Path, damage: str) -> No
         (folder / "summary.json").write_text("{")
     elif damage == "no table":
         (folder / "rounds.parquet").write_bytes(b"PAR1 nonsense")
+    elif damage == "wrong values":
+        summary = json.loads((folder / "summary.json").read_text())
+        (folder / "summary.json").write_text(json.dumps({**summary, "comparator_value": "abc"}))
     else:
         (folder / "summary.json").write_text(json.dumps({"learner": "x"}))
     with pytest.raises(ResultsError, match="holds no run"):

@@ -199,7 +199,7 @@ class _EdgeReader:
     def number(self, candidates: Sequence[str]) -> float:
         for candidate in candidates:
             value = self.data.get(candidate)
-            if value is None or value == "":
+            if value is None or (isinstance(value, str) and not value):
                 continue
             try:
                 number = float(value)
@@ -251,7 +251,7 @@ class _EdgeReader:
 
     def shape(self, x: FloatArray, y: FloatArray) -> FloatArray:
         geometry = self.data.get("geometry")
-        if geometry is None or geometry == "":
+        if geometry is None or (isinstance(geometry, str) and not geometry):
             return np.empty((0, 2))
         points = parse_linestring(geometry, self.where) if isinstance(geometry, str) else self._line(geometry)
         if self.edge.sense and len(points):
@@ -330,7 +330,7 @@ def _found_attribution(graph: Mapping[str, Any], edges: Sequence[Edge]) -> str:
 
 
 def _several(value: object) -> list[object]:
-    if value is None or value == "" or (isinstance(value, float) and math.isnan(value)):
+    if value is None or (isinstance(value, str) and not value) or (isinstance(value, float) and math.isnan(value)):
         return []
     if isinstance(value, list | tuple | set):
         return [one for one in value if one is not None]

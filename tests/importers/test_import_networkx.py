@@ -3,6 +3,7 @@
 from typing import Any
 
 import networkx as nx
+import numpy as np
 import pytest
 from shapely import LineString, Point
 
@@ -131,3 +132,10 @@ def test_the_network_can_be_walked_in_networkx() -> None:
     graph.add_edge("a", "d", free_flow_s=10.0)
     back = RoadNetwork.from_networkx(graph).to_networkx()
     assert nx.shortest_path_length(back, "a", "d", weight="travel_time") == 6.0
+
+
+def test_an_attribute_that_is_an_array_is_named() -> None:
+    graph = nx.DiGraph()
+    graph.add_edge("a", "b", free_flow_s=np.array([1.0, 2.0]))
+    with pytest.raises(NetworkError, match="free_flow_s must be a number"):
+        RoadNetwork.from_networkx(graph)
