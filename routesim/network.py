@@ -476,7 +476,7 @@ def _array(values: ArrayLike, what: str, dtype: Any) -> NDArray[Any]:
         raw = np.array(values, order="C")
         with np.errstate(invalid="ignore"):
             casting = "unsafe" if raw.dtype.kind in "biuf" or raw.size == 0 else "safe"
-            array: NDArray[Any] = raw.astype(dtype, casting=casting)  # type: ignore[call-overload]
+            array: NDArray[Any] = raw.astype(dtype, casting=casting)  # type: ignore[call-overload]  # one of two words
     except (TypeError, ValueError, OverflowError) as error:
         raise NetworkError(f"{what} must hold numbers: {error}") from None
     if array.dtype.kind != "f" and not np.array_equal(array, raw):

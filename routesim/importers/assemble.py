@@ -68,7 +68,7 @@ def assemble(
         x=x,
         y=y,
         tails=tails,  # type: ignore[arg-type]  # any integers; the network stores int32
-        heads=heads,  # type: ignore[arg-type]
+        heads=heads,  # type: ignore[arg-type]  # as above
         length_m=length_m,
         free_flow_s=times,
         speed_kph=speeds,

@@ -73,7 +73,7 @@ def read_text(path: str | Path, what: str, *, max_bytes: int) -> str:
 
 def _open(file: Path) -> IO[bytes]:
     if file.suffix == ".gz":
-        return gzip.open(file, "rb")  # type: ignore[return-value]
+        return gzip.open(file, "rb")  # type: ignore[return-value]  # a GzipFile reads bytes
     if file.suffix == ".bz2":
         return bz2.open(file, "rb")
     return file.open("rb")

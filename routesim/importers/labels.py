@@ -41,4 +41,4 @@ def _label(value: Any) -> Hashable:
         return tuple(_label(part) for part in value["tuple"])
     if isinstance(value, list):
         raise ValueError
-    return value  # type: ignore[no-any-return]
+    return value  # type: ignore[no-any-return]  # whatever JSON holds is hashable by now

@@ -74,7 +74,7 @@ class PathSet:
 
     def edges_of(self, action: int | Sequence[int]) -> Edges:
         """Return the edges of an action, which is a number here."""
-        number = int(action)  # type: ignore[arg-type]
+        number = int(action)  # type: ignore[arg-type]  # never a sequence in a path set
         return self.indices[self.indptr[number] : self.indptr[number + 1]]
 
     def choose(self, index: Floats, pair: int) -> int:
