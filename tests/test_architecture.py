@@ -39,6 +39,7 @@ ORDER = [
     "learners",
     "routers",
     "results",
+    "record",
     "experiment",
     "scenario",
     "report",
