@@ -68,7 +68,7 @@ class Record:
             raise InputError("a record needs at least one learner, got none")
         if len({played.label for played in self.learners}) < len(self.learners):
             raise InputError("the learners of a record need labels that differ")
-        shapes: dict[str, tuple[int, ...]] = {name: (steps, edges) for name in ("loads", "ratios")}
+        shapes: dict[str, tuple[int, ...]] = dict.fromkeys(("loads", "ratios"), (steps, edges))
         shapes |= {
             "shares": (steps, routes),
             "route_values": (routes,),
