@@ -150,8 +150,10 @@ class _Search:
         self._known: set[tuple[int, bytes]] = set()
         self._edge_of: list[int] = []
         self._patterns: list[Floats] = []
-        self._add(np.zeros((paths.n_edges, self._window.n_labels)))
-        self._add(self._patterns_of(cycle))
+        played = self._patterns_of(cycle)
+        self._value = float((played.reshape(paths.n_edges, -1, window + 1).sum(axis=1) * rewards).sum())
+        self._add(np.zeros_like(played))
+        self._add(played)
 
     def remember(self, memory: int) -> None:
         """Go on to a longer memory: follow each arc that is in use by each that can come next."""
@@ -169,7 +171,6 @@ class _Search:
         best, bound = prices, self._try(prices)
         size = np.maximum(np.abs(prices).max(axis=1), np.abs(self._rewards[:, 0]))[:, None]
         box = 0.5
-        floor = self._cycle_value
         for _ in range(_MAX_ROUNDS):
             solution = self._solve(best - box * size, best + box * size)
             if solution is None:
@@ -179,7 +180,7 @@ class _Search:
             hoped, gained = bound - believed, bound - reached
             if gained > 0:
                 best, bound = trial, reached
-            settled = hoped <= _CLOSE * (bound - floor)
+            settled = hoped <= _CLOSE * (bound - self._value)
             if bound <= enough or (settled and outside < 1e-9):
                 break
             if settled:
@@ -220,7 +221,6 @@ class _Search:
             if now >= lead:
                 patterns[edges, window.labels[history]] += used / cycle.size
             history = (history << 1 | used) % window.labels.size
-        self._cycle_value = float((patterns.reshape(edges.size, -1, window.length + 1).sum(1) * self._rewards).sum())
         return patterns
 
     def _solve(self, low: Floats, high: Floats) -> tuple[float, Floats, float] | None:
