@@ -183,7 +183,8 @@ class Oracle(_FixedPolicy):
         """Plan once."""
         self._plans: Plans | None = None
         if task.theta is None:
-            self._keep(Planner(task.actions, task.window).plan(_told(task.rewards)).policy, task)
+            planner = Planner(task.actions, task.window)
+            self._keep(planner.plan(_told(task.rewards), tight_bound=False).policy, task)
             return
         self._plans = Plans(task, rng, self.sample)
         if task.rounds is None and self._plans.contexts.known:
