@@ -3,6 +3,8 @@
 An event is a vehicle at the start of the next edge of its path, or at its end. Events are taken in order of
 (time, serial); departures have the first serials, in order of the table, and every other event gets the next one
 when it is scheduled. So a vehicle that sets out at time t goes before one that arrives from another edge at t.
+Departures are read from the table as they come; the queue has the next event of every vehicle on the road. Events of
+the same time are in order of their tags, serial * MOST_VEHICLES + vehicle.
 
 `drive` runs until it is done or needs something; its answer says what. Nothing of an event has happened when it
 stops at one, so after the need is met it simply goes on.
@@ -181,21 +183,19 @@ def _make_room(windows: Windows, edge: int, clock: Longs) -> bool:
 
 
 @lean_kernel
-def _time_at(
-    table: Floats, free_flow: Floats, alpha: Floats, per_capacity: Floats, beta: Floats, edge: int, count: int
-) -> float:
+def _time_at(roads: Roads, edge: int, count: int) -> float:
     """Return the travel time of an edge at a count; nan where the table is too short for it."""
-    if table.shape[0] == 0:
-        ratio, power = count * per_capacity[edge], beta[edge]
-        if power == 4.0:
+    if roads.table.shape[0] == 0:
+        ratio, beta = count * roads.per_capacity[edge], roads.beta[edge]
+        if beta == 4.0:
             square = ratio * ratio
             rise = square * square
         else:
-            rise = ratio**power
-        return float(free_flow[edge] * (1.0 + alpha[edge] * rise))
-    if count >= table.shape[1]:
+            rise = ratio**beta
+        return float(roads.free_flow[edge] * (1.0 + roads.alpha[edge] * rise))
+    if count >= roads.table.shape[1]:
         return np.nan
-    return float(free_flow[edge] * table[edge if table.shape[0] > 1 else 0, count])
+    return float(roads.free_flow[edge] * roads.table[edge if roads.table.shape[0] > 1 else 0, count])
 
 
 @lean_kernel
@@ -262,13 +262,6 @@ def _find(
     generation = search.generation[0]
     steer = search.to_go.shape[0] > 0
     least = roads.least_weight[kind] if kind >= 0 else 1.0
-    table, free_flow, alpha, per_capacity, beta = (
-        roads.table,
-        roads.free_flow,
-        roads.alpha,
-        roads.per_capacity,
-        roads.beta,
-    )
     search.stamp[origin], search.distance[origin], search.parent[origin] = generation, 0.0, -1
     search.key[origin], search.position[origin] = 0.0, -1
     size = _raise(search, origin, 0)
@@ -297,7 +290,7 @@ def _find(
             if steer and search.to_go[row, head] == np.inf:
                 continue
             count = _count(windows.rings, windows.pool, edge, since)
-            cost = _time_at(table, free_flow, alpha, per_capacity, beta, edge, count)
+            cost = _time_at(roads, edge, count)
             if np.isnan(cost):
                 return -1 - count
             if kind >= 0:
@@ -358,27 +351,18 @@ def drive(
     lessons: Lessons,
 ) -> int:
     """Take events in order until one at or after `until`, the end, or something is needed: see the answers above."""
-    # Fields are looked up once, and rows of arrays never cut out: both would cost a reference count an event.
-    near, far, after, book = queue.near, queue.far, queue.after, queue.book
+    near, book = queue.near, queue.book
     state, departure_s, entered_s = vehicles.state, vehicles.departure_s, vehicles.entered_s
     rings, pool, load_now, touched = windows.rings, windows.pool, loads.now, loads.touched
-    table, free_flow, alpha, per_capacity, beta = (
-        roads.table,
-        roads.free_flow,
-        roads.alpha,
-        roads.per_capacity,
-        roads.beta,
-    )
-    last_exit, arrival_s = roads.last_exit, vehicles.arrival_s
     n_vehicles, n_nodes = len(departure_s), len(roads.indptr) - 1
     learns, logs, weighs = lessons.visits.shape[0] > 0, lessons.log.shape[0] > 0, roads.rates.shape[0] > 0
-    in_order = len(last_exit) > 0
+    in_order = len(roads.last_exit) > 0
     bin_end = (clock[BIN] + 1) * bin_s
     while True:
         departs = clock[DEPARTED] < n_vehicles
         now_key = key_of(departure_s[clock[DEPARTED]]) if departs else NEVER
         if book[NEAR] == 0:
-            advance(near, far, after, book, now_key)
+            advance(queue, now_key)
             _look_ahead(near, book[NEAR], state, paths, rings, pool)
         if book[NEAR] > 0 and near[0, 0] < now_key:
             departs, now_key = False, near[0, 0]
@@ -452,7 +436,7 @@ def drive(
             count = _count(rings, pool, edge, since)
             if count == rings[edge, ROOM] and not _make_room(windows, edge, clock):
                 return WINDOWS_FULL
-            spent = _time_at(table, free_flow, alpha, per_capacity, beta, edge, count)
+            spent = _time_at(roads, edge, count)
             if np.isnan(spent):
                 clock[WANTED] = count
                 return TABLE_SHORT
@@ -477,16 +461,16 @@ def drive(
                     row[4], row[5], row[6] = entered_s[vehicle], took, cost
                     clock[LOGGED] += 1
         if arrives:
-            arrival_s[vehicle] = now
+            vehicles.arrival_s[vehicle] = now
             clock[ARRIVED] += 1
-            take(near, book)
+            take(queue)
             continue
         if noise > 0.0:
             spent *= _factor(noise, seed, vehicle, state[vehicle, ENTERED])
         leaves = now + max(spent, LEAST_S)
         if in_order:
-            leaves = max(leaves, last_exit[edge])
-            last_exit[edge] = leaves
+            leaves = max(leaves, roads.last_exit[edge])
+            roads.last_exit[edge] = leaves
         pool[rings[edge, OFFSET] + ((rings[edge, HEAD] + rings[edge, HELD]) & (rings[edge, ROOM] - 1))] = now
         rings[edge, HELD] += 1
         state[vehicle, ENTERED] += 1
@@ -501,7 +485,7 @@ def drive(
         tag = clock[SERIAL] * MOST_VEHICLES + vehicle
         clock[SERIAL] += 1
         if departs:
-            add(near, far, after, book, key_of(leaves), tag, now_key)
+            add(queue, key_of(leaves), tag, now_key)
             clock[DEPARTED] += 1
         else:
-            replace(near, far, after, book, key_of(leaves), tag, now_key)
+            replace(queue, key_of(leaves), tag, now_key)

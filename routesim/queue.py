@@ -33,10 +33,7 @@ NEWEST = HELD + LEVELS * DIGITS
 
 
 class Queue(NamedTuple):
-    """Rows of (key, tag); equal keys go by tag.
-
-    The kernels take the arrays one by one: to look them up in here would cost reference counts at every event.
-    """
+    """Rows of (key, tag); equal keys go by tag."""
 
     near: Longs  # a heap of four children a node
     far: Longs  # chunks of CHUNK rows
@@ -100,8 +97,9 @@ def _sift_up(near: Longs, key: int, tag: int, slot: int) -> None:
 
 
 @lean_kernel
-def _put(far: Longs, after: Longs, book: Longs, level: int, key: int, tag: int) -> None:
+def _put(queue: Queue, level: int, key: int, tag: int) -> None:
     """Add an event to its bucket at a level."""
+    far, after, book = queue.far, queue.after, queue.book
     bucket = level * DIGITS + ((key >> (level * BITS)) & (DIGITS - 1))
     place = book[HELD + bucket] & (CHUNK - 1)
     if place == 0:
@@ -120,19 +118,21 @@ def _put(far: Longs, after: Longs, book: Longs, level: int, key: int, tag: int) 
 
 
 @lean_kernel
-def _wait(far: Longs, after: Longs, book: Longs, key: int, tag: int) -> None:
+def _wait(queue: Queue, key: int, tag: int) -> None:
     """Add an event above LIMIT to the bucket it waits in."""
+    book = queue.book
     level = book[LEVEL]
     above = ((key ^ book[LAST]) >> (level * BITS)) >> BITS
     while above > 0:
         above >>= BITS
         level += 1
-    _put(far, after, book, level, key, tag)
+    _put(queue, level, key, tag)
 
 
 @lean_kernel
-def _thin(near: Longs, far: Longs, after: Longs, book: Longs, now: int) -> None:
+def _thin(queue: Queue, now: int) -> None:
     """Give the later part of a crowded heap back to the buckets; `now` is the key of the event that is happening."""
+    near, book = queue.near, queue.book
     while book[NEAR] > MANY and book[LEVEL] > 0:
         book[LEVEL] -= 1
         level, size = book[LEVEL], book[NEAR]
@@ -145,25 +145,27 @@ def _thin(near: Longs, far: Longs, after: Longs, book: Longs, now: int) -> None:
                 _sift_up(near, key, tag, kept)
                 kept += 1
             else:
-                _wait(far, after, book, key, tag)
+                _wait(queue, key, tag)
         book[NEAR] = kept
 
 
 @lean_kernel
-def add(near: Longs, far: Longs, after: Longs, book: Longs, key: int, tag: int, now: int) -> None:
+def add(queue: Queue, key: int, tag: int, now: int) -> None:
     """Add an event; `now` is the key of the event that is happening, which is not above `key`."""
+    near, book = queue.near, queue.book
     if key <= book[LIMIT]:
         _sift_up(near, key, tag, book[NEAR])
         book[NEAR] += 1
         if book[NEAR] > MANY:
-            _thin(near, far, after, book, now)
+            _thin(queue, now)
         return
-    _wait(far, after, book, key, tag)
+    _wait(queue, key, tag)
 
 
 @lean_kernel
-def take(near: Longs, book: Longs) -> None:
+def take(queue: Queue) -> None:
     """Take the first event off the heap."""
+    near, book = queue.near, queue.book
     book[NEAR] -= 1
     last = book[NEAR]
     if last > 0:
@@ -171,18 +173,20 @@ def take(near: Longs, book: Longs) -> None:
 
 
 @lean_kernel
-def replace(near: Longs, far: Longs, after: Longs, book: Longs, key: int, tag: int, now: int) -> None:
+def replace(queue: Queue, key: int, tag: int, now: int) -> None:
     """Take the first event off the heap and add another."""
+    near, book = queue.near, queue.book
     if key <= book[LIMIT]:
         _sift_down(near, key, tag, book[NEAR])
     else:
-        take(near, book)
-        add(near, far, after, book, key, tag, now)
+        take(queue)
+        add(queue, key, tag, now)
 
 
 @lean_kernel
-def advance(near: Longs, far: Longs, after: Longs, book: Longs, before: int) -> None:
+def advance(queue: Queue, before: int) -> None:
     """Fill an empty heap with the first events that wait, unless none of them has a key below `before`."""
+    near, far, after, book = queue.near, queue.far, queue.after, queue.book
     while True:
         level = book[LEVEL]
         while level < LEVELS and book[WAITING + level] == 0:
@@ -213,7 +217,7 @@ def advance(near: Longs, far: Longs, after: Longs, book: Longs, before: int) -> 
                         _sift_up(near, far[row, 0], far[row, 1], size)
                         size += 1
                     else:
-                        _put(far, after, book, level - 1, far[row, 0], far[row, 1])
+                        _put(queue, level - 1, far[row, 0], far[row, 1])
                 rows = CHUNK
                 following = after[chunk]
                 after[chunk] = book[FREE]

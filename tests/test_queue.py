@@ -34,11 +34,11 @@ def drain(queue: Queue) -> Iterator[tuple[float, int]]:
     """Take everything off a queue."""
     while True:
         if queue.book[NEAR] == 0:
-            advance(*queue, NEVER)
+            advance(queue, NEVER)
         if queue.book[NEAR] == 0:
             return
         yield time_of(queue.near[0, 0]), int(queue.near[0, 1])
-        take(queue.near, queue.book)
+        take(queue)
 
 
 def test_keys_have_the_order_of_the_times() -> None:
@@ -65,7 +65,7 @@ def test_the_order_is_that_of_a_plain_heap(seed: int, spread: float, whole: bool
     while True:
         key = key_of(departures[departed]) if departed < n else NEVER
         if queue.book[NEAR] == 0:
-            advance(*queue, key)
+            advance(queue, key)
         departs = departed < n and not (heap and heap[0][0] < departures[departed])
         # What the queue holds in its heap is its first event, if any comes before the departure.
         assert departs == (departed < n and not (queue.book[NEAR] > 0 and queue.near[0, 0] < key))
@@ -78,11 +78,11 @@ def test_the_order_is_that_of_a_plain_heap(seed: int, spread: float, whole: bool
             now, _, vehicle = heappop(heap)
             assert (time_of(queue.near[0, 0]), queue.near[0, 1] % n) == (now, vehicle)
         if step[vehicle] == delays.shape[1]:
-            take(queue.near, queue.book)
+            take(queue)
             continue
         leaves = now + float(delays[vehicle, step[vehicle]])
         heappush(heap, (leaves, serial, vehicle))
-        (add if departs else replace)(*queue, key_of(leaves), serial * n + vehicle, key_of(now))
+        (add if departs else replace)(queue, key_of(leaves), serial * n + vehicle, key_of(now))
         serial += 1
         step[vehicle] += 1
     assert (step == delays.shape[1]).all()
@@ -91,12 +91,12 @@ def test_the_order_is_that_of_a_plain_heap(seed: int, spread: float, whole: bool
 
 def test_a_crowded_heap_gives_its_later_events_back() -> None:
     queue = empty_queue(5000)
-    add(*queue, key_of(100.0), 0, key_of(0.0))
-    advance(*queue, NEVER)
+    add(queue, key_of(100.0), 0, key_of(0.0))
+    advance(queue, NEVER)
     level = queue.book[LEVEL]
     times = [100.0, *(100.0 + np.random.default_rng(0).random(4999) * 27.0).tolist()]
     for tag, time in enumerate(times[1:], 1):
-        add(*queue, key_of(time), tag, key_of(100.0))
+        add(queue, key_of(time), tag, key_of(100.0))
         assert queue.book[NEAR] <= MANY
     assert queue.book[LEVEL] < level
     assert list(drain(queue)) == sorted(zip(times, range(5000), strict=True))
@@ -106,8 +106,8 @@ def test_a_full_bucket_is_dealt_out_before_it_reaches_the_heap() -> None:
     queue = empty_queue(5000)
     times = (1000.0 + np.random.default_rng(0).random(5000)).tolist()
     for tag, time in enumerate(times):
-        add(*queue, key_of(time), tag, key_of(0.0))
-    advance(*queue, NEVER)
+        add(queue, key_of(time), tag, key_of(0.0))
+    advance(queue, NEVER)
     assert 0 < queue.book[NEAR] <= FEW
     assert list(drain(queue)) == sorted(zip(times, range(5000), strict=True))
 
@@ -115,25 +115,25 @@ def test_a_full_bucket_is_dealt_out_before_it_reaches_the_heap() -> None:
 def test_any_number_of_events_may_be_at_one_moment() -> None:
     queue = empty_queue(3000)
     for tag in range(2999, -1, -1):
-        add(*queue, key_of(7.0), tag, key_of(1.0))
+        add(queue, key_of(7.0), tag, key_of(1.0))
     assert list(drain(queue)) == [(7.0, tag) for tag in range(3000)]
 
 
 def sorted_list(monkeypatch: pytest.MonkeyPatch) -> None:
     """Put a sorted list in the place of the queue, and run the core as plain Python."""
 
-    def add(near: Any, far: Any, after: Any, book: Any, key: int, tag: int, now: int) -> None:  # noqa: ARG001
-        rows = [*map(tuple, near[: book[NEAR]].tolist()), (key, tag)]
-        book[NEAR] += 1
-        near[: book[NEAR]] = sorted(rows)
+    def add(queue: Queue, key: int, tag: int, now: int) -> None:  # noqa: ARG001 - the queue's own signature
+        rows = [*map(tuple, queue.near[: queue.book[NEAR]].tolist()), (key, tag)]
+        queue.book[NEAR] += 1
+        queue.near[: queue.book[NEAR]] = sorted(rows)
 
-    def take(near: Any, book: Any) -> None:
-        book[NEAR] -= 1
-        near[: book[NEAR]] = near[1 : book[NEAR] + 1].copy()
+    def take(queue: Queue) -> None:
+        queue.book[NEAR] -= 1
+        queue.near[: queue.book[NEAR]] = queue.near[1 : queue.book[NEAR] + 1].copy()
 
-    def replace(near: Any, far: Any, after: Any, book: Any, key: int, tag: int, now: int) -> None:
-        take(near, book)
-        add(near, far, after, book, key, tag, now)
+    def replace(queue: Queue, key: int, tag: int, now: int) -> None:
+        take(queue)
+        add(queue, key, tag, now)
 
     for name, function in (("add", add), ("take", take), ("replace", replace)):
         monkeypatch.setattr(events, name, function)
@@ -153,7 +153,7 @@ def sorted_list(monkeypatch: pytest.MonkeyPatch) -> None:
         (rs.CARMABRouter(interval_s=60.0), {}),
         (rs.UCB1(), {"noise": 0.1}),
     ],
-    ids=str,
+    ids=lambda value: "-".join(value) if isinstance(value, dict) else type(value).__name__,
 )
 def test_a_run_is_the_same_to_the_last_bit_as_with_a_sorted_list(
     router: Any, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
