@@ -31,6 +31,7 @@ ORDER = [
     "contextual",
     "demand",
     "city_demand",
+    "queue",
     "events",
     "routing",
     "traffic",
