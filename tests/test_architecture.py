@@ -39,6 +39,7 @@ ORDER = [
     "planning",
     "learners",
     "routers",
+    "traces",
     "results",
     "record",
     "experiment",
