@@ -28,6 +28,7 @@ ORDER = [
     "features",
     "trip_costs",
     "rounds",
+    "reward_checks",
     "environment",
     "contextual",
     "demand",
