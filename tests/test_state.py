@@ -59,8 +59,12 @@ def test_going_on_from_a_state_is_as_if_nothing_had_happened(
         saved = through_a_file(world.state()), through_a_file(player.state())
         play(world, player, 2)  # what happens after a state was told does not change it
         world, player = begun(make(), learner, seed=3)
-        world.restore(saved[0])
-        player.restore(saved[1])
+        for one, state in zip((world, player), saved, strict=True):
+            one.restore(state)
+            told = one.state()
+            assert sorted(told) == sorted(state)
+            for key in state:
+                assert_array_equal(told[key], state[key], err_msg=key)
         again += play(world, player, last - first)
     assert again == undisturbed
     assert getattr(player, "epochs", 0) > 1 or not hasattr(player, "epochs"), "several plans were made"
