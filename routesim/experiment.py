@@ -4,16 +4,20 @@ import copy
 import multiprocessing
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from routesim.checkpoint import Checkpoint, fingerprint, postponed_interrupts
 from routesim.checks import whole
 from routesim.contextual import ContextualEnvironment, ContextualPolicy, Fit
 from routesim.environment import RoundEnvironment, Tally, Trace
-from routesim.errors import InputError
+from routesim.errors import InputError, RoutesimError
 from routesim.learners.base import Epoch, EpochLearner, Learner
 from routesim.learners.baselines import Oracle
 from routesim.planning import plan
@@ -21,11 +25,11 @@ from routesim.planning.base import Plan
 from routesim.planning.contextual import ContextualPlanner
 from routesim.planning.exact import TablePolicy, fits
 from routesim.results import Run
+from routesim.state import State, join, part, resumable
+from routesim.traces import TraceKeeper, row_sums
 
 EnvironmentMaker: TypeAlias = Callable[[np.random.Generator], RoundEnvironment]
 Progress: TypeAlias = Callable[[int], None]
-
-_STRETCH = 1 << 18
 
 
 def run(
@@ -38,43 +42,63 @@ def run(
     comparator: "Plan[Any] | Comparator | None" = None,
     compiled: bool = True,
     progress: Progress | None = None,
+    keep: int | None = None,
+    checkpoint: str | Path | None = None,
+    checkpoint_s: float = 10.0,
 ) -> Run:
     """Let `learner` play `rounds` rounds and return what happened; neither argument changes.
 
     Every random choice follows from `seed` and the number of the `replication`. `comparator` saves planning with the
     true rewards again if that plan, or what `compare` returned, is at hand. `compiled=False` plays epochs step by step
     too: the same numbers, slower. `progress` is called now and then with the number of rounds played since the last
-    call.
+    call. `keep` keeps at most so many rows of equal numbers of rounds, in memory too, in place of a row for each round;
+    see `Run.ends`.
+
+    `checkpoint` names a file: if it is there, the run goes on from it, to the same numbers as if it had never stopped.
+    It is written about every `checkpoint_s` seconds and on Ctrl-C, with a file ".rows" beside it, and deleted in the
+    end. One run at a time uses it. A learner that tells no state (see `Resumable`) starts over.
     """
-    rounds = whole("rounds", rounds, least=1)
+    rounds, keep = whole("rounds", rounds, least=1), _checked_keep(keep)
     if isinstance(learner, type) or not isinstance(learner, Learner):
         raise InputError(f"learner must be a learner such as CARMAB(), got {learner!r:.80}")
     world, player = copy.copy(environment), copy.deepcopy(learner)
     world_rng, learner_rng = _generators(seed, replication)
     world.reset(world_rng, rounds)
     player.start(world.task(player.knows, rounds), learner_rng)
-    trace = Trace.empty(rounds)
-    _play(world, player, trace, compiled=compiled, progress=progress)
-    if comparator is None:
-        comparator = compare(environment, rounds, seed, replication)
+    game = _Game("learner", world, player, TraceKeeper(rounds, keep))
+    saved = None
+    if checkpoint is not None:
+        identity = fingerprint(world, learner, rounds, seed, replication, game.keeper.size)
+        saved = Checkpoint(checkpoint, identity, checkpoint_s)
+    with _saving(saved):
+        game.play(compiled, progress, saved)
+        if comparator is None:
+            comparator = _compare(environment, rounds, seed, replication, noise_aware=False, keep=keep, saved=saved)
     details: dict[str, str | int | float | bool] = {"informed": player.knows == "rewards"}
     if hasattr(player, "epochs"):
         details["epochs"] = player.epochs
     if isinstance(comparator, Comparator) and comparator.noise_aware_value is not None:
         details["noise_aware_value"] = comparator.noise_aware_value
+    trace = game.keeper.kept()
     return Run(
         learner=type(learner).__name__,
         actions=trace.actions,
         expected_rewards=trace.expected_rewards,
         rewards=trace.rewards,
+        ends=trace.ends,
+        recorded_plays=trace.plays,
         comparator_value=comparator.value,
         comparator_bound=comparator.bound,
         seed=seed,
         replication=replication,
         paths=world.paths,
         details=details,
-        comparator_rewards=comparator.rewards if isinstance(comparator, Comparator) else None,
+        comparator_rewards=_compared(comparator, trace.ends, rounds) if isinstance(comparator, Comparator) else None,
     )
+
+
+def _checked_keep(keep: int | None) -> int | None:
+    return None if keep is None else whole("keep", keep, least=1)
 
 
 class Comparator(NamedTuple):
@@ -82,25 +106,64 @@ class Comparator(NamedTuple):
 
     `rewards` is None where the best policy does not depend on contexts. `noise_aware_value` is what could be earned,
     noise included, by someone who knows the noise of every edge and round in advance: out of any learner's reach.
+    `ends` is as in a Run: None where `rewards` has a row a round.
     """
 
     value: float
     bound: float
     rewards: NDArray[np.float64] | None = None
     noise_aware_value: float | None = None
+    ends: NDArray[np.int64] | None = None
+
+
+def _compared(comparator: Comparator, ends: NDArray[np.int64] | None, rounds: int) -> NDArray[np.float64] | None:
+    """Return the comparator's rewards in the rows of a run."""
+    rewards = comparator.rewards
+    if rewards is None:
+        return None
+    if comparator.ends is None and len(rewards) == rounds and ends is not None:
+        thinned: NDArray[np.float64] = row_sums(rewards, int(ends[0])) / np.diff(ends, prepend=0)
+        return thinned
+    same = (
+        comparator.ends is None and len(rewards) == rounds
+        if ends is None
+        else comparator.ends is not None and np.array_equal(comparator.ends, ends)
+    )
+    if not same:
+        raise InputError("the comparator was made for other rounds than these; give compare the same rounds and keep")
+    return rewards
 
 
 def compare(
-    environment: RoundEnvironment, rounds: int, seed: int = 0, replication: int = 0, *, noise_aware: bool = False
+    environment: RoundEnvironment,
+    rounds: int,
+    seed: int = 0,
+    replication: int = 0,
+    *,
+    noise_aware: bool = False,
+    keep: int | None = None,
 ) -> Comparator:
-    """Return the comparator of a run with this seed.
+    """Return the comparator of a run with this seed; `keep` is that of the run.
 
     With known contexts it is the dynamic programme with the true theta over all rounds, without the noise. With
     stochastic ones it is the best stationary policy, playing the contexts of the run; no policy whatever could earn
     more on them than the bound, which is the dynamic programme's value. Where the joint histories are too many, it is
     the policy planned edge by edge, and the bound the one its prices prove for the contexts of the run.
     """
-    rounds = whole("rounds", rounds, least=1)
+    rounds, keep = whole("rounds", rounds, least=1), _checked_keep(keep)
+    return _compare(environment, rounds, seed, replication, noise_aware=noise_aware, keep=keep)
+
+
+def _compare(
+    environment: RoundEnvironment,
+    rounds: int,
+    seed: int,
+    replication: int,
+    *,
+    noise_aware: bool,
+    keep: int | None,
+    saved: Checkpoint | None = None,
+) -> Comparator:
     if not isinstance(environment, ContextualEnvironment):
         if noise_aware:
             raise InputError("the noise-aware optimum is there for rounds with contexts only")
@@ -109,9 +172,11 @@ def compare(
     world, oracle = copy.copy(environment), Oracle()
     world.reset(_generators(seed, replication)[0], rounds)
     oracle.start(world.task("rewards", rounds), _generators(seed, replication)[1])
-    trace = Trace.empty(rounds)
-    _play(world, oracle, trace, compiled=True, progress=None)
-    value = bound = float(trace.expected_rewards.mean())
+    game = _Game("comparator", world, oracle, TraceKeeper(rounds, keep))
+    game.play(compiled=True, progress=None, saved=saved)
+    trace = game.keeper.kept()
+    widths = None if trace.ends is None else np.diff(trace.ends, prepend=0)
+    value = bound = float(np.average(trace.expected_rewards, weights=widths))
     bases, size = world.bases_of_rounds(_generators(seed, replication)[0]), world.contexts.block
     if not (world.contexts.known and fits(world.actions.n_listed, world.window)):
         bound = oracle.bound(bases, rounds) / rounds
@@ -121,26 +186,87 @@ def compare(
         planner = ContextualPlanner(world.actions, world.window, world.multipliers)
         bonus = (world.actions.incidence @ by_edge.T).T
         aware = planner.best(bases, 0, rounds, lambda first, last: bonus[first:last], reads=size) / rounds
-    return Comparator(value, bound, trace.expected_rewards, aware)
+    return Comparator(value, bound, trace.expected_rewards, aware, trace.ends)
 
 
-def _play(world: RoundEnvironment, player: Learner, trace: Trace, *, compiled: bool, progress: Progress | None) -> None:
-    now, rounds, shown = 0, len(trace.actions), 0
-    by_epoch = player if compiled and isinstance(player, EpochLearner) else None
-    while now < rounds:
-        epoch = by_epoch.epoch(now) if by_epoch else None
-        stretch = 0 if epoch is None else _play_epoch(world, epoch, trace.part(now, now + _STRETCH))
-        if stretch == 0:
-            action = player.choose(world.observe())
-            trace.actions[now] = world.number(action)
-            feedback = world.step(action)
-            player.update(feedback)
-            trace.expected_rewards[now] = world.expected_reward
-            trace.rewards[now] = feedback.reward
-        now += max(1, stretch)
-        if progress and (now - shown >= 1 << 12 or now == rounds):
-            progress(now - shown)
-            shown = now
+@dataclass
+class _Game:
+    """A learner in a world, and what is kept of the rounds they play."""
+
+    name: str
+    world: RoundEnvironment
+    player: Any
+    keeper: TraceKeeper
+
+    def play(self, compiled: bool, progress: Progress | None, saved: Checkpoint | None) -> None:
+        """Play all rounds, or those that are left."""
+        world, player, keeper = self.world, self.player, self.keeper
+        by_epoch = player if compiled and isinstance(player, EpochLearner) else None
+        if saved and resumable(world) and resumable(player):
+            self._go_on(saved)
+        shown = keeper.now
+        if progress and shown:
+            self._show(progress, shown, saved)
+        while keeper.now < keeper.rounds:
+            epoch = by_epoch.epoch(keeper.now) if by_epoch else None
+            stretch = 0 if epoch is None else _play_epoch(world, epoch, keeper.room())
+            if stretch == 0:
+                action = player.choose(world.observe())
+                number = world.number(action)
+                feedback = world.step(action)
+                player.update(feedback)
+                keeper.put(number, world.expected_reward, feedback.reward)
+            keeper.advance(max(1, stretch))
+            if saved:
+                saved.tick()
+            if progress and (keeper.now - shown >= 1 << 12 or keeper.now == keeper.rounds):
+                shown, new = keeper.now, keeper.now - shown
+                self._show(progress, new, saved)
+
+    def _go_on(self, saved: Checkpoint) -> None:
+        stored = saved.begin(self.name, self)
+        if stored is None:
+            return
+        state, rows = stored
+        try:
+            self.world.restore(part(state, "world"))
+            self.player.restore(part(state, "player"))
+            self.keeper.restore(part(state, "trace"), rows)
+        except (RoutesimError, ValueError, TypeError, KeyError, IndexError, OverflowError) as problem:
+            saved.refuse(problem)
+
+    def _show(self, progress: Progress, new: int, saved: Checkpoint | None) -> None:
+        try:
+            progress(new)
+        except KeyboardInterrupt:
+            if saved:
+                saved.write()
+            raise
+
+    def state(self) -> State:
+        """Return all that the coming rounds depend on."""
+        return join(world=self.world.state(), player=self.player.state(), trace=self.keeper.state())
+
+    def rows(self, first: int) -> NDArray[Any]:
+        """Return the complete rows of the trace."""
+        return self.keeper.rows(first)
+
+
+@contextmanager
+def _saving(saved: Checkpoint | None) -> Iterator[None]:
+    """Let interrupts wait while there is a checkpoint to write, which is removed in the end."""
+    if saved is None:
+        yield
+        return
+    try:
+        with postponed_interrupts() as saved.interrupted:
+            yield
+            if saved.interrupted():
+                saved.tick()
+    except BaseException:
+        saved.leave()
+        raise
+    saved.remove()
 
 
 def _play_epoch(world: RoundEnvironment, epoch: Epoch, trace: Trace) -> int:
@@ -169,19 +295,21 @@ def replicate(
     workers: int = 1,
     *,
     progress: Progress | None = None,
+    keep: int | None = None,
 ) -> list[Run]:
     """Return `replications` independent runs, the same ones whatever the number of `workers`.
 
     A function of a generator in place of the environment draws a new one for each replication. With more than
     one worker a script must start its work under `if __name__ == "__main__":`, as for every use of processes,
-    and the function must be importable. `progress` is called with the rounds of each finished run.
+    and the function must be importable. `progress` is called with the rounds of each finished run; `keep` is as for
+    `run`.
     """
     replications = whole("replications", replications, least=1)
     workers = whole("workers", workers, least=1)
     comparator = None
     if isinstance(environment, RoundEnvironment) and not isinstance(environment, ContextualEnvironment):
         comparator = compare(environment, rounds, seed)
-    one = partial(_replication, environment, learner, rounds, seed, comparator)
+    one = partial(_replication, environment, learner, rounds, seed, comparator, _checked_keep(keep))
     runs = []
     for finished in _each(one, replications, workers):
         runs.append(finished)
@@ -206,12 +334,13 @@ def _replication(
     rounds: int,
     seed: int,
     comparator: Comparator | None,
+    keep: int | None,
     replication: int,
 ) -> Run:
     if not isinstance(environment, RoundEnvironment):
         (instance_seed,) = _seeds(seed, replication, "instance").spawn(1)
         environment = environment(np.random.default_rng(instance_seed))
-    return run(environment, learner, rounds, seed, replication=replication, comparator=comparator)
+    return run(environment, learner, rounds, seed, replication=replication, comparator=comparator, keep=keep)
 
 
 def _generators(seed: int, replication: int) -> list[np.random.Generator]:
