@@ -201,7 +201,7 @@ class TrafficRoads(RoadSource):
     overtaking: bool = Field(True, description="false: vehicles leave a road in the order they entered it")
     reroute_share: float = Field(0.0, ge=0, le=1, description="share of the vehicles that look again on their way")
     reroute_s: float = Field(60.0, gt=0, le=1e6, description="seconds after which they look again")
-    demand: DemandChoice = Field(DemandChoice(), description="who wants to go where, and when")
+    demand: DemandChoice = Field(default_factory=DemandChoice.model_construct, description="who wants to go where, and when")
     travellers: TravellersChoice | None = Field(None, description="who travels, where trips differ")
     measure_from_s: float = Field(0.0, ge=0, description="trips that depart before this are not measured")
     measure_to_s: float | None = Field(None, gt=0, description="nor those that depart later than this")
