@@ -128,7 +128,7 @@ def _city_row(label: str, runs: Sequence[Run]) -> Row:
     }
 
 
-def _tell_city(scenario: CityScenario, rows: list[Row], record: Record) -> tuple[str, list[str], list[list[str]], str]:
+def _tell_city(scenario: CityScenario, rows: list[Row]) -> tuple[str, list[str], list[list[str]], str]:
     measure = "mean trip, s" if scenario.city.travellers is None else "mean cost, s"
     columns = ["learner", measure, "in the end, s", "above the best possible"]
     cells = [
