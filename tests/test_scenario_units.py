@@ -229,8 +229,8 @@ def test_a_mistake_in_a_sweep_is_named(sweep: str, message: str) -> None:
         ('name = "Oracle"', 'name = "CARCB"', "CARCB learns from contexts.*add .city.travellers."),
         (
             'method = "all"',
-            'method = "graph"\n[city.travellers]\nclasses = { a = 1.0 }\ncosts = { time = 1.0 }',
-            "graph",
+            'method = "graph"\ntravellers = { classes = { a = 1.0 }, costs = { time = 1.0 } }',
+            "travellers need a list of routes",
         ),
     ],
 )
