@@ -42,6 +42,7 @@ ORDER = [
     "traces",
     "results",
     "record",
+    "checkpoint",
     "experiment",
     "scenario",
     "report",
