@@ -67,7 +67,7 @@ def run(
     quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing but mistakes.")] = False,
 ) -> None:
     """Run a scenario and write its results into a folder."""
-    from routesim.results import check_folder
+    from routesim.folders import check_folder
     from routesim.scenario import load_scenario
 
     scenario = load_scenario(name_or_file, rounds=rounds, seed=seed, replications=replications)
@@ -95,8 +95,8 @@ def import_roads(
 
 
 def _run_bandit(scenario: "BanditScenario | ContextualScenario", folder: Path, workers: int, *, quiet: bool) -> None:
+    from routesim.folders import write_folder
     from routesim.report.bandit import Curve, write_report
-    from routesim.results import write_folder
 
     source = scenario.bandit if scenario.kind == "bandit" else scenario.contextual
     settings = [(choice, *setting) for choice in scenario.learners for setting in source.settings()]
@@ -122,8 +122,8 @@ def _run_bandit(scenario: "BanditScenario | ContextualScenario", folder: Path, w
 
 
 def _run_city(scenario: "CityScenario", folder: Path, workers: int, *, quiet: bool) -> None:
+    from routesim.folders import write_folder
     from routesim.report.city import table, verdict, write_report
-    from routesim.results import write_folder
 
     network = scenario.city.network()
     actions = scenario.city.actions(network)

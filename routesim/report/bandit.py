@@ -6,8 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
+from routesim.folders import write_json
 from routesim.report.plots import plot_bands
-from routesim.results import Band, Run, regret_band, write_json
+from routesim.results import Band, Run, regret_band
 
 
 @dataclass(frozen=True)

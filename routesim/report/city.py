@@ -6,10 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from routesim.folders import write_json
 from routesim.network import RoadNetwork
 from routesim.report.plots import plot_regret
 from routesim.report.routes_map import recommended_routes, route_shares, write_map
-from routesim.results import Run, write_json
+from routesim.results import Run
 
 
 def write_report(
