@@ -21,11 +21,10 @@ from routesim.planning.base import Plan
 from routesim.planning.contextual import ContextualPlanner
 from routesim.planning.exact import TablePolicy, fits
 from routesim.results import Run
+from routesim.traces import TraceKeeper, row_sums
 
 EnvironmentMaker: TypeAlias = Callable[[np.random.Generator], RoundEnvironment]
 Progress: TypeAlias = Callable[[int], None]
-
-_STRETCH = 1 << 18
 
 
 def run(
@@ -38,43 +37,52 @@ def run(
     comparator: "Plan[Any] | Comparator | None" = None,
     compiled: bool = True,
     progress: Progress | None = None,
+    keep: int | None = None,
 ) -> Run:
     """Let `learner` play `rounds` rounds and return what happened; neither argument changes.
 
     Every random choice follows from `seed` and the number of the `replication`. `comparator` saves planning with the
     true rewards again if that plan, or what `compare` returned, is at hand. `compiled=False` plays epochs step by step
     too: the same numbers, slower. `progress` is called now and then with the number of rounds played since the last
-    call.
+    call. `keep` keeps at most so many rows of equal numbers of rounds, in memory too, in place of a row for each round;
+    see `Run.ends`.
     """
-    rounds = whole("rounds", rounds, least=1)
+    rounds, keep = whole("rounds", rounds, least=1), _checked_keep(keep)
     if isinstance(learner, type) or not isinstance(learner, Learner):
         raise InputError(f"learner must be a learner such as CARMAB(), got {learner!r:.80}")
     world, player = copy.copy(environment), copy.deepcopy(learner)
     world_rng, learner_rng = _generators(seed, replication)
     world.reset(world_rng, rounds)
     player.start(world.task(player.knows, rounds), learner_rng)
-    trace = Trace.empty(rounds)
-    _play(world, player, trace, compiled=compiled, progress=progress)
+    keeper = TraceKeeper(rounds, keep)
+    _play(world, player, keeper, compiled=compiled, progress=progress)
     if comparator is None:
-        comparator = compare(environment, rounds, seed, replication)
+        comparator = compare(environment, rounds, seed, replication, keep=keep)
     details: dict[str, str | int | float | bool] = {"informed": player.knows == "rewards"}
     if hasattr(player, "epochs"):
         details["epochs"] = player.epochs
     if isinstance(comparator, Comparator) and comparator.noise_aware_value is not None:
         details["noise_aware_value"] = comparator.noise_aware_value
+    trace = keeper.kept()
     return Run(
         learner=type(learner).__name__,
         actions=trace.actions,
         expected_rewards=trace.expected_rewards,
         rewards=trace.rewards,
+        ends=trace.ends,
+        recorded_plays=trace.plays,
         comparator_value=comparator.value,
         comparator_bound=comparator.bound,
         seed=seed,
         replication=replication,
         paths=world.paths,
         details=details,
-        comparator_rewards=comparator.rewards if isinstance(comparator, Comparator) else None,
+        comparator_rewards=_compared(comparator, trace.ends, rounds) if isinstance(comparator, Comparator) else None,
     )
+
+
+def _checked_keep(keep: int | None) -> int | None:
+    return None if keep is None else whole("keep", keep, least=1)
 
 
 class Comparator(NamedTuple):
@@ -82,25 +90,51 @@ class Comparator(NamedTuple):
 
     `rewards` is None where the best policy does not depend on contexts. `noise_aware_value` is what could be earned,
     noise included, by someone who knows the noise of every edge and round in advance: out of any learner's reach.
+    `ends` is as in a Run: None where `rewards` has a row a round.
     """
 
     value: float
     bound: float
     rewards: NDArray[np.float64] | None = None
     noise_aware_value: float | None = None
+    ends: NDArray[np.int64] | None = None
+
+
+def _compared(comparator: Comparator, ends: NDArray[np.int64] | None, rounds: int) -> NDArray[np.float64] | None:
+    """Return the comparator's rewards in the rows of a run."""
+    rewards = comparator.rewards
+    if rewards is None:
+        return None
+    if comparator.ends is None and len(rewards) == rounds and ends is not None:
+        thinned: NDArray[np.float64] = row_sums(rewards, int(ends[0])) / np.diff(ends, prepend=0)
+        return thinned
+    same = (
+        comparator.ends is None and len(rewards) == rounds
+        if ends is None
+        else comparator.ends is not None and np.array_equal(comparator.ends, ends)
+    )
+    if not same:
+        raise InputError("the comparator was made for other rounds than these; give compare the same rounds and keep")
+    return rewards
 
 
 def compare(
-    environment: RoundEnvironment, rounds: int, seed: int = 0, replication: int = 0, *, noise_aware: bool = False
+    environment: RoundEnvironment,
+    rounds: int,
+    seed: int = 0,
+    replication: int = 0,
+    *,
+    noise_aware: bool = False,
+    keep: int | None = None,
 ) -> Comparator:
-    """Return the comparator of a run with this seed.
+    """Return the comparator of a run with this seed; `keep` is that of the run.
 
     With known contexts it is the dynamic programme with the true theta over all rounds, without the noise. With
     stochastic ones it is the best stationary policy, playing the contexts of the run; no policy whatever could earn
     more on them than the bound, which is the dynamic programme's value. Where the joint histories are too many, it is
     the policy planned edge by edge, and the bound the one its prices prove for the contexts of the run.
     """
-    rounds = whole("rounds", rounds, least=1)
+    rounds, keep = whole("rounds", rounds, least=1), _checked_keep(keep)
     if not isinstance(environment, ContextualEnvironment):
         if noise_aware:
             raise InputError("the noise-aware optimum is there for rounds with contexts only")
@@ -109,9 +143,11 @@ def compare(
     world, oracle = copy.copy(environment), Oracle()
     world.reset(_generators(seed, replication)[0], rounds)
     oracle.start(world.task("rewards", rounds), _generators(seed, replication)[1])
-    trace = Trace.empty(rounds)
-    _play(world, oracle, trace, compiled=True, progress=None)
-    value = bound = float(trace.expected_rewards.mean())
+    keeper = TraceKeeper(rounds, keep)
+    _play(world, oracle, keeper, compiled=True, progress=None)
+    trace = keeper.kept()
+    widths = None if trace.ends is None else np.diff(trace.ends, prepend=0)
+    value = bound = float(np.average(trace.expected_rewards, weights=widths))
     bases, size = world.bases_of_rounds(_generators(seed, replication)[0]), world.contexts.block
     if not (world.contexts.known and fits(world.actions.n_listed, world.window)):
         bound = oracle.bound(bases, rounds) / rounds
@@ -121,23 +157,25 @@ def compare(
         planner = ContextualPlanner(world.actions, world.window, world.multipliers)
         bonus = (world.actions.incidence @ by_edge.T).T
         aware = planner.best(bases, 0, rounds, lambda first, last: bonus[first:last], reads=size) / rounds
-    return Comparator(value, bound, trace.expected_rewards, aware)
+    return Comparator(value, bound, trace.expected_rewards, aware, trace.ends)
 
 
-def _play(world: RoundEnvironment, player: Learner, trace: Trace, *, compiled: bool, progress: Progress | None) -> None:
-    now, rounds, shown = 0, len(trace.actions), 0
+def _play(
+    world: RoundEnvironment, player: Learner, keeper: TraceKeeper, *, compiled: bool, progress: Progress | None
+) -> None:
+    now, rounds, shown = 0, keeper.rounds, 0
     by_epoch = player if compiled and isinstance(player, EpochLearner) else None
     while now < rounds:
         epoch = by_epoch.epoch(now) if by_epoch else None
-        stretch = 0 if epoch is None else _play_epoch(world, epoch, trace.part(now, now + _STRETCH))
+        stretch = 0 if epoch is None else _play_epoch(world, epoch, keeper.room())
         if stretch == 0:
             action = player.choose(world.observe())
-            trace.actions[now] = world.number(action)
+            number = world.number(action)
             feedback = world.step(action)
             player.update(feedback)
-            trace.expected_rewards[now] = world.expected_reward
-            trace.rewards[now] = feedback.reward
-        now += max(1, stretch)
+            keeper.put(number, world.expected_reward, feedback.reward)
+        keeper.advance(max(1, stretch))
+        now = keeper.now
         if progress and (now - shown >= 1 << 12 or now == rounds):
             progress(now - shown)
             shown = now
@@ -169,19 +207,21 @@ def replicate(
     workers: int = 1,
     *,
     progress: Progress | None = None,
+    keep: int | None = None,
 ) -> list[Run]:
     """Return `replications` independent runs, the same ones whatever the number of `workers`.
 
     A function of a generator in place of the environment draws a new one for each replication. With more than
     one worker a script must start its work under `if __name__ == "__main__":`, as for every use of processes,
-    and the function must be importable. `progress` is called with the rounds of each finished run.
+    and the function must be importable. `progress` is called with the rounds of each finished run; `keep` is as for
+    `run`.
     """
     replications = whole("replications", replications, least=1)
     workers = whole("workers", workers, least=1)
     comparator = None
     if isinstance(environment, RoundEnvironment) and not isinstance(environment, ContextualEnvironment):
         comparator = compare(environment, rounds, seed)
-    one = partial(_replication, environment, learner, rounds, seed, comparator)
+    one = partial(_replication, environment, learner, rounds, seed, comparator, _checked_keep(keep))
     runs = []
     for finished in _each(one, replications, workers):
         runs.append(finished)
@@ -206,11 +246,12 @@ def _replication(
     rounds: int,
     seed: int,
     comparator: Comparator | None,
+    keep: int | None,
     replication: int,
 ) -> Run:
     if not isinstance(environment, RoundEnvironment):
         environment = instance(environment, seed, replication)
-    return run(environment, learner, rounds, seed, replication=replication, comparator=comparator)
+    return run(environment, learner, rounds, seed, replication=replication, comparator=comparator, keep=keep)
 
 
 def instance(make: EnvironmentMaker, seed: int, replication: int) -> RoundEnvironment:

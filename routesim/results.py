@@ -2,20 +2,28 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property, reduce
 from pathlib import Path
 from typing import Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from routesim.checks import whole
 from routesim.errors import InputError, ResultsError
 from routesim.folders import SUMMARY, write_folder, write_json
+from routesim.traces import STEPS, count_plays, equal_ends, row_sums
 
 Floats: TypeAlias = NDArray[np.float64]
+Ints: TypeAlias = NDArray[np.int64]
 Scalar: TypeAlias = str | int | float | bool
 
 _ROUNDS = "rounds.parquet"
+_PLAYS = "plays.parquet"
+
+SAVED_ROWS = 200_000
+"""How many rows of a trace are stored, unless asked otherwise."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,6 +34,10 @@ class Run:
     own history, and earns `comparator_value` a round in the long run. Where rounds have contexts it plays the same
     ones, and earns `comparator_rewards`, of which `comparator_value` is the mean over all rounds. Expected regret
     leaves the noise out, realised regret has it in. `actions` are numbers of `paths`, which are tuples of edge indices.
+
+    A thinned run has one row for a stretch of rounds: `ends` says after how many rounds each row ends (None: a row a
+    round), rewards are means over its rounds, and its action is the last. All properties have one value a row, which
+    is that after the round where the row ends. `recorded_plays` are then the plays, which rows do not tell.
     """
 
     learner: str
@@ -39,55 +51,90 @@ class Run:
     paths: tuple[tuple[int, ...], ...] = ()
     details: Mapping[str, Scalar] = field(default_factory=dict)
     comparator_rewards: Floats | None = None
-
-    ends: NDArray[np.int64] | None = None
-
-    @property
-    def step_ends(self) -> NDArray[np.int64]:
-        """The last round of each step."""
-        return np.unique(np.linspace(0, self.rounds, min(48, self.rounds) + 1).round().astype(np.int64)[1:])
-
-    @property
-    def plays(self) -> NDArray[np.int64]:
-        """Rows (step, action, uses)."""
-        step = np.searchsorted(self.step_ends, np.arange(1, self.rounds + 1))
-        keys, uses = np.unique(np.column_stack((step, self.actions)), axis=0, return_counts=True)
-        return np.column_stack((keys, uses)).astype(np.int64)
+    ends: Ints | None = None
+    recorded_plays: Ints | None = None
 
     @property
     def rounds(self) -> int:
         """The number of rounds played."""
-        return len(self.actions)
+        return len(self.actions) if self.ends is None else int(self.ends[-1])
 
     @property
     def average_regret(self) -> Floats:
         """After each round: the comparator's value so far minus the mean expected reward so far."""
-        return self._comparator_mean - _running_mean(self.expected_rewards)
+        return self._comparator_mean - self._running_mean(self.expected_rewards)
 
     @property
     def average_regret_upper(self) -> Floats:
         """After each round: the proven bound on any policy minus the mean expected reward so far."""
-        return self.comparator_bound - _running_mean(self.expected_rewards)
+        return self.comparator_bound - self._running_mean(self.expected_rewards)
 
     @property
     def average_realised_regret(self) -> Floats:
         """After each round: the comparator's value so far minus the mean of the rewards paid so far, noise included."""
-        return self._comparator_mean - _running_mean(self.rewards)
+        return self._comparator_mean - self._running_mean(self.rewards)
 
     @property
     def regret(self) -> Floats:
         """After each round: the expected regret so far in all."""
         earned = self.comparator_value if self.comparator_rewards is None else self.comparator_rewards
-        return np.cumsum(earned - self.expected_rewards)
+        return np.cumsum(self._row_sums(earned - self.expected_rewards))
 
     @property
     def _comparator_mean(self) -> "Floats | float":
-        return self.comparator_value if self.comparator_rewards is None else _running_mean(self.comparator_rewards)
+        return self.comparator_value if self.comparator_rewards is None else self._running_mean(self.comparator_rewards)
+
+    def _row_sums(self, means: Floats) -> Floats:
+        return means if self.ends is None else means * np.diff(self.ends, prepend=0)
+
+    def _running_mean(self, means: Floats) -> Floats:
+        ends = np.arange(1, len(means) + 1) if self.ends is None else self.ends
+        return np.cumsum(self._row_sums(means)) / ends
+
+    def _mean(self, means: Floats) -> float:
+        return float(means.mean()) if self.ends is None else float(self._row_sums(means).sum() / self.rounds)
+
+    @property
+    def step_ends(self) -> Ints:
+        """After how many rounds each of at most 48 equal steps ends; the last may be shorter."""
+        return equal_ends(self.rounds, STEPS)
+
+    @cached_property
+    def plays(self) -> Ints:
+        """How often each action was recommended in each step, as rows (step, action, uses); none for no use."""
+        if self.recorded_plays is not None:
+            return self.recorded_plays
+        if self.ends is not None:
+            raise InputError("this run keeps only some of its rounds, and nobody counted its plays")
+        return count_plays(self.actions, self.step_ends)
+
+    def thinned(self, keep: int) -> Self:
+        """Return this run with at most `keep` rows of equal numbers of rounds; itself if it has no more already."""
+        group = -(-len(self.actions) // whole("keep", keep, least=1))
+        if group == 1:
+            return self
+        ends = np.arange(1, self.rounds + 1) if self.ends is None else self.ends
+        last = np.minimum(np.arange(group, len(ends) + group, group), len(ends)) - 1
+        kept = ends[last]
+
+        def thin(means: Floats) -> Floats:
+            rows: Floats = row_sums(self._row_sums(means), group) / np.diff(kept, prepend=0)
+            return rows
+
+        return replace(
+            self,
+            actions=self.actions[last],
+            expected_rewards=thin(self.expected_rewards),
+            rewards=thin(self.rewards),
+            comparator_rewards=None if self.comparator_rewards is None else thin(self.comparator_rewards),
+            ends=kept,
+            recorded_plays=self.plays,
+        )
 
     def summary(self) -> dict[str, Scalar]:
         """Return the run in a few numbers."""
-        mean_reward = float(self.expected_rewards.mean())
-        mean_realised = float(self.rewards.mean())
+        mean_reward = self._mean(self.expected_rewards)
+        mean_realised = self._mean(self.rewards)
         return {
             "learner": self.learner,
             "rounds": self.rounds,
@@ -103,22 +150,33 @@ class Run:
             **self.details,
         }
 
-    def save(self, folder: str | Path) -> None:
-        """Write `summary.json` and `rounds.parquet` into a new folder, or replace an earlier result there."""
+    def save(self, folder: str | Path, keep: int = SAVED_ROWS) -> None:
+        """Write the run into a new folder, or replace an earlier result there; at most `keep` rows of it.
+
+        `summary.json` has the summary and the paths. `rounds.parquet` has, for each round or row of rounds, the number
+        of its (last) `action`, the (mean) `expected_reward` without noise and `reward` with it, where rounds have
+        contexts the (mean) `comparator_reward`, and for rows the `round` after which each ends. `plays.parquet`, beside
+        rows only, has how many `uses` each `action` had in each `step`, of those that `step_ends` tells.
+        """
+        run = self.thinned(keep)
 
         def write(target: Path) -> None:
             import pyarrow as pa
             from pyarrow import parquet
 
             columns = {
-                "action": self.actions,
-                "expected_reward": self.expected_rewards,
-                "reward": self.rewards,
+                "action": run.actions,
+                "expected_reward": run.expected_rewards,
+                "reward": run.rewards,
             }
-            if self.comparator_rewards is not None:
-                columns["comparator_reward"] = self.comparator_rewards
+            if run.comparator_rewards is not None:
+                columns["comparator_reward"] = run.comparator_rewards
+            if run.ends is not None:
+                columns["round"] = run.ends
+                plays = dict(zip(_PLAY_COLUMNS, run.plays.T, strict=True))
+                parquet.write_table(pa.table(plays), target / _PLAYS, compression="zstd")
             parquet.write_table(pa.table(columns), target / _ROUNDS)
-            write_json(target / SUMMARY, {**self.summary(), "paths": self.paths})
+            write_json(target / SUMMARY, {**run.summary(), "paths": run.paths})
 
         write_folder(folder, write)
 
@@ -134,6 +192,11 @@ class Run:
             known = {name: kind(summary.pop(name)) for name, kind in _FIELDS.items()}
             paths = tuple(tuple(int(edge) for edge in path) for path in summary.pop("paths"))
             compared = table["comparator_reward"] if "comparator_reward" in table.column_names else None
+            ends, plays = None, None
+            if "round" in table.column_names:
+                ends = table["round"].to_numpy().astype(np.int64)
+                counted = parquet.read_table(source / _PLAYS)
+                plays = np.column_stack([counted[name].to_numpy().astype(np.int64) for name in _PLAY_COLUMNS])
             run = cls(
                 comparator_rewards=None if compared is None else compared.to_numpy().astype(np.float64),
                 actions=table["action"].to_numpy().astype(np.int32),
@@ -141,13 +204,32 @@ class Run:
                 rewards=table["reward"].to_numpy().astype(np.float64),
                 paths=paths,
                 details={name: value for name, value in summary.items() if name not in _DERIVED},
+                ends=ends,
+                recorded_plays=plays,
                 **known,
             )
+            run._check_rows(int(summary["rounds"]))
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as problem:
             raise ResultsError(f"{source} holds no run that can be read: {problem}") from problem
         return run
 
+    def _check_rows(self, rounds: int) -> None:
+        if not len(self.actions) or self.actions.min() < 0:
+            raise ValueError("a run has at least one row, with actions numbered from 0")
+        if self.ends is not None and np.diff(self.ends, prepend=0).min() < 1:
+            raise ValueError("rows must end one after the other")
+        if self.rounds != rounds:
+            raise ValueError(f"the rows end after {self.rounds:,} rounds, and the summary tells of {rounds:,}")
+        if self.recorded_plays is not None:
+            step, action, uses = self.recorded_plays.T
+            inside = len(step) and step.min() >= 0 and step.max() < len(self.step_ends) and action.min() >= 0
+            if not inside or not np.array_equal(
+                np.bincount(step, uses, len(self.step_ends)), np.diff(self.step_ends, prepend=0)
+            ):
+                raise ValueError("the plays of each step must be as many as its rounds")
 
+
+_PLAY_COLUMNS = ("step", "action", "uses")
 _FIELDS: dict[str, Callable[[Any], Any]] = {
     "learner": str,
     "seed": int,
@@ -179,7 +261,8 @@ def regret_band(
 ) -> Band:
     """Return the mean average regret of replications, with the Student-t band of its mean.
 
-    `at` lists rounds, counted from 1; by default about 200 of them, evenly spaced on a logarithmic axis.
+    `at` lists rounds, counted from 1; by default about 200 of them, evenly spaced on a logarithmic axis. Of thinned
+    runs the values are those at the end of the row in which a round lies, and the band's rounds say where that is.
     """
     if not runs:
         raise InputError("a band needs at least one run, got none")
@@ -193,7 +276,14 @@ def regret_band(
         raise InputError("a band needs at least one round, got none")
     if chosen.min() < 1 or chosen.max() > shortest:
         raise InputError(f"rounds of a band lie between 1 and {shortest}, got {chosen.min()} to {chosen.max()}")
-    sample = np.stack([run.average_regret[chosen - 1] for run in runs])
+    thinned = [run.ends for run in runs if run.ends is not None]
+    if thinned:
+        common = reduce(np.intersect1d, thinned)
+        common = common[common <= shortest]
+        if not len(common):
+            raise InputError("the rows of these runs end after different rounds; keep as many rows of each")
+        chosen = np.unique(common[np.minimum(np.searchsorted(common, chosen), len(common) - 1)])
+    sample = np.stack([run.average_regret[_rows_at(run, chosen)] for run in runs])
     mean = sample.mean(axis=0)
     if len(runs) == 1:
         return Band(chosen, mean, mean, mean)
@@ -204,5 +294,5 @@ def regret_band(
     return Band(chosen, mean, mean - half, mean + half)
 
 
-def _running_mean(values: Floats) -> Floats:
-    return np.cumsum(values) / np.arange(1, len(values) + 1)
+def _rows_at(run: Run, rounds: Ints) -> Ints:
+    return rounds - 1 if run.ends is None else np.searchsorted(run.ends, rounds)

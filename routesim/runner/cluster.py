@@ -79,7 +79,7 @@ def _connect(address: str) -> "Client":
 
 def _result(future: Any, job: UnitJob, address: str) -> dict[str, bytes]:
     from distributed import KilledWorker
-    from distributed.client import FuturesCancelledError
+    from asyncio import CancelledError
 
     try:
         result = future.result()
@@ -88,7 +88,7 @@ def _result(future: Any, job: UnitJob, address: str) -> dict[str, bytes]:
             f"every Dask worker that tried {job.label} was lost; does it need more memory than they have? "
             "--resume goes on from here"
         ) from None
-    except FuturesCancelledError:
+    except CancelledError:
         raise _scheduler_lost(address) from None
     if isinstance(result, RoutesimError):
         raise result

@@ -1,8 +1,8 @@
 """The result folder of a sweep: a tidy table over all points, a figure of it, and a result folder for each point.
 
-    table.csv, table.parquet   one row a point and learner; swept fields first
-    sweep.png                  the measure against the swept field, a line a learner
-    points/NAME/               a full result folder each
+table.csv, table.parquet   one row a point and learner; swept fields first
+sweep.png                  the measure against the swept field, a line a learner
+points/NAME/               a full result folder each
 """
 
 import csv

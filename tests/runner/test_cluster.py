@@ -25,7 +25,9 @@ def everything(folder: Path) -> dict[str, bytes]:
 
 def test_a_cluster_that_loses_a_worker_leaves_the_same_bytes(tmp_path: Path) -> None:
     witness = str(tmp_path / "witness")
-    units = [SmallUnit(seed, trouble="slow") for seed in range(6)] + [SmallUnit(6, trouble="dies once", witness=witness)]
+    units = [SmallUnit(seed, trouble="slow") for seed in range(6)] + [
+        SmallUnit(6, trouble="dies once", witness=witness)
+    ]
     finished: list[str] = []
     heard: list[int] = []
 
@@ -58,7 +60,9 @@ def _lose_the_scheduler(folder: Path, address: str, workers: "list[subprocess.Po
     do_on_cluster(jobs(folder / "lost", SmallUnit(1), SmallUnit(2, trouble="slow")), address, listen)
 
 
-@pytest.mark.parametrize("address", ["tcp://127.0.0.1:1", "nonsense", "http://127.0.0.1", "tcp://no.such.host.invalid:8786", ""])
+@pytest.mark.parametrize(
+    "address", ["tcp://127.0.0.1:1", "nonsense", "http://127.0.0.1", "tcp://no.such.host.invalid:8786", ""]
+)
 def test_a_scheduler_that_does_not_answer_is_one_line(address: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no Dask scheduler answers at"):
         do_on_cluster(jobs(tmp_path, SmallUnit(1)), address, lambda *_: None)
