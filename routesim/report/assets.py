@@ -1,4 +1,4 @@
-"""What a page needs inside itself to work without a network: scripts, styles, safe text, and a whole file at the end."""
+"""What a page needs inside itself to work without a network: scripts, styles, safe text, whole files."""
 
 import base64
 import html

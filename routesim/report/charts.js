@@ -72,7 +72,7 @@ const Charts = (() => {
       }
       const marks = ticks(low, high, Math.max(2, Math.round(height / 55)));
       const texts = marks.map(of.formatY);
-      const left = 22 + 6.6 * Math.max(...texts.map((text) => text.length), 1), right = 10, top = 8, bottom = 40;
+      const left = 28 + 6.6 * Math.max(...texts.map((text) => text.length), 1), right = 10, top = 8, bottom = 40;
       const inner = width - left - right, tall = height - top - bottom;
       const log = of.log && lowX > 0;
       scaleX = (value) => left + inner * (log ? Math.log(value / lowX) / Math.log(highX / lowX) : (value - lowX) / (highX - lowX));

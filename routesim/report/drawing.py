@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 Line: TypeAlias = NDArray[np.float64]
 
 # Layouts made up here lie around (0, 0), where a degree is as long to the east as to the north.
-_SPAN = 0.02
+_SPAN = 0.2
 _DEGREE_M = 111_195.0
+_MOST_NAMES = 60
 _WIDEST_M = 2_000_000.0  # planar coordinates that reach farther are no metres
 
 
@@ -25,14 +26,15 @@ _WIDEST_M = 2_000_000.0  # planar coordinates that reach farther are no metres
 class Drawing:
     """The lines of edges as (lon, lat) points; `schematic` when places were made up, else coordinates are real.
 
-    `lines` has every edge that can be drawn. `located` says that the degrees are places on Earth, and `credit`
-    whom the roads are from.
+    `lines` has every edge that can be drawn. `located` says that the degrees are places on Earth, `credit`
+    whom the roads are from. `nodes` are names to show where places were made up.
     """
 
     lines: Mapping[int, Line]
     schematic: bool
     located: bool
     credit: str
+    nodes: tuple[tuple[float, float, str], ...] = ()
 
     def route(self, edges: Sequence[int]) -> Line:
         """Return the line of a route, its edges joined end to end."""
@@ -48,13 +50,14 @@ def draw(record: "Record") -> Drawing:
     return draw_network(record.network, used, record.routes)
 
 
-def draw_network(
-    network: RoadNetwork, needed: Iterable[int] = (), routes: Sequence[Sequence[int]] = ()
-) -> Drawing:
+def draw_network(network: RoadNetwork, needed: Iterable[int] = (), routes: Sequence[Sequence[int]] = ()) -> Drawing:
     """Return the lines of a network where those of all `needed` edges are known, and a layout otherwise."""
     lines = _known_lines(network)
     if not lines or not set(needed) <= lines.keys():
-        return Drawing(Layout(network, routes).lines, True, False, network.attribution)
+        layout = Layout(network, routes)
+        named = zip(layout.places.tolist(), network.labels, strict=True) if network.n_nodes <= _MOST_NAMES else ()
+        names = tuple((x, y, str(label)) for (x, y), label in named)
+        return Drawing(layout.lines, True, False, network.attribution, names)
     if network.is_geographic:
         return Drawing(lines, False, True, network.attribution)
     if network.crs:
@@ -91,7 +94,7 @@ def _known_lines(network: RoadNetwork) -> dict[int, Line]:
 
 def _arms(record: "Record") -> dict[int, Line]:
     arms = max((*record.edges.tolist(), *(edge for route in record.routes for edge in route)), default=0) + 1
-    along = np.linspace(0, 1, 25)
+    along = np.linspace(0, 1, 49)
     bulges = np.linspace(1, -1, arms) if arms > 1 else np.zeros(1)
     x = (along - 0.5) * _SPAN
     return {arm: np.column_stack((x, bulges[arm] * _SPAN * 0.3 * np.sin(np.pi * along))) for arm in range(arms)}
@@ -131,8 +134,7 @@ class Layout:
         for number, layer in enumerate(self._layers):
             order = sorted(layer, key=lambda node: float(np.mean(before.get(node, [0.0]))))
             for place, node in enumerate(order):
-                # Every other layer a little lower, so that straight lines do not run through nodes between.
-                y = ((len(order) - 1) / 2 - place + (0.18 if number % 2 and len(order) % 2 == 0 else 0.0)) * step
+                y = ((len(order) - 1) / 2 - place) * step
                 places[node] = (number - (len(self._layers) - 1) / 2) * step, y
                 for edge in network.out_edges[network.indptr[node] : network.indptr[node + 1]].tolist():
                     before.setdefault(int(network.heads[edge]), []).append(-y)
@@ -140,10 +142,12 @@ class Layout:
 
     @property
     def lines(self) -> dict[int, Line]:
-        """Every edge as an arc, bent so that parallel edges and the two directions lie apart."""
+        """Every edge as a line, bent where parallel edges, both directions or nodes between would lie on each other."""
         network, lines = self._network, {}
+        layer = {node: number for number, nodes in enumerate(self._layers) for node in nodes}
+        pairs = set(zip(network.tails.tolist(), network.heads.tolist(), strict=True))
         together: dict[tuple[int, int], int] = {}
-        along = np.linspace(0, 1, 13)[:, None]
+        along = np.linspace(0, 1, 25)[:, None]
         for edge, (tail, head) in enumerate(zip(network.tails.tolist(), network.heads.tolist(), strict=True)):
             number = together[tail, head] = together.get((tail, head), -1) + 1
             start, end = self.places[tail], self.places[head]
@@ -153,6 +157,7 @@ class Layout:
                 loop = np.column_stack((np.sin(turn), np.cos(turn) - 1))
                 lines[edge] = start + loop * (1 + number) * _SPAN / 80
             else:
-                bend = (0.08 + 0.16 * number) * across
-                lines[edge] = (1 - along) * start + along * end + 4 * along * (1 - along) * bend / 2
+                alone = (head, tail) not in pairs and abs(layer[tail] - layer[head]) == 1
+                bend = (0.16 * number + (0.0 if alone else 0.1)) * across
+                lines[edge] = (1 - along) * start + along * end + 2 * along * (1 - along) * bend
         return lines

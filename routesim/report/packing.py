@@ -55,7 +55,7 @@ def _seven_bits(numbers: NDArray[np.int64]) -> NDArray[np.uint8]:
     used[numbers == 0] = 1
     place = np.arange(width)
     digits[place < used[:, None] - 1] |= 128
-    return digits[place < used[:, None]].astype(np.uint8)
+    return np.asarray(digits[place < used[:, None]], dtype=np.uint8)
 
 
 def quantise(values: NDArray[np.float64], most: float) -> NDArray[np.uint8]:

@@ -85,7 +85,7 @@ const Page = (() => {
         if (plain.textContent) map.attributionControl.addAttribution(plain.innerHTML);
       }
       const [south, west, north, east] = data.bounds;
-      map.fitBounds([[south, west], [north, east]], {padding: [26, 30], animate: false});
+      map.fitBounds([[south, west], [north, east]], {paddingTopLeft: [48, 24], paddingBottomRight: [58, 30], animate: false});
       for (const layer of [backdrop, bands, loads, road, picked]) layer.addTo(map);
       map.removeLayer(bands);
       routesLayer.addTo(map);
@@ -104,6 +104,10 @@ const Page = (() => {
         end("origin", "A");
         end("destination", "B");
       }
+      for (const [lat, lng, label] of data.nodes) {
+        if (data.ends && [data.ends.origin, data.ends.destination].some((at) => Math.hypot(at[0] - lat, at[1] - lng) < 1e-4)) continue;
+        L.marker([lat, lng], {icon: L.divIcon({html: make("div", label, "node"), className: "", iconSize: [0, 0]}), interactive: false, keyboard: false}).addTo(map);
+      }
       const marks = data.routes.map((route, i) => {
         if (!route.badge) return null;
         const mark = make("div", String(i + 1), "badge off");
@@ -116,7 +120,7 @@ const Page = (() => {
       const tip = make("span");
       const name = () => { tip.textContent = data.names[bulk.edgeName[loads.hit]]; };
       loads.bindTooltip(() => tip, {sticky: true, direction: "top", offset: [0, -6]});
-      loads.on("mousemove mouseover", name);
+      loads.on("mousemove mouseover click", name);
       loads.on("click", () => pickEdge(loads.hit));
       map.on("overlayadd overlayremove", (event) => {
         if (event.name === "Recommended routes" || event.name === "Loads") for (const layer of [loads, road, picked]) if (map.hasLayer(layer)) layer.bringToFront();
@@ -234,15 +238,14 @@ const Page = (() => {
         button.setAttribute("aria-pressed", String(state.route === i));
         add("", "", "number text").append(button);
         add(route.via, "", "via text").dir = "auto";
-        for (const [title, text] of facts) add(text(route), title);
+        for (const [title, text] of facts) add(text(route), title, "fact");
         const now = state.shown.map((learner) => {
-          const mine = data.learners[learner], side = state.shown.length > 1 ? `${mine.label}: ` : "";
-          add(known(route.values[learner]) ? value(route.values[learner]) : "–", side + mean.toLowerCase());
-          const share = add("", `${side}share now`, "share");
+          add(known(route.values[learner]) ? value(route.values[learner]) : "–", `${data.learners[learner].label}: ${mean.toLowerCase()}`);
+          const share = add("", "now", "share");
           const text = make("span"), bar = make("i");
           share.append(text, bar);
           share.style.setProperty("--mine", curveColour(learner));
-          add(percent(route.overall[learner]), `${side}overall`);
+          add(percent(route.overall[learner]), "overall");
           return [text, bar];
         });
         row.addEventListener("click", () => pickRoute(state.route === i ? -1 : i));
@@ -286,8 +289,7 @@ const Page = (() => {
     const dearer = data.arms ? "times dearer than unused" : "times as long as empty";
     const ratio = (learner, step, edge) => data.mostRatio ** (bulk[`ratios${learner}`][step * edges + edge] / 255);
     const load = (learner, step, edge) => data.mostLoad * (bulk[`loads${learner}`][step * edges + edge] / 255) ** 2;
-    $("road-hint").textContent = data.arms ? "Click an arm on a map for its history." : "Click a road on a map for its name and its history.";
-    $("road-name").textContent = data.arms ? "An arm" : "A road";
+    $("hint").textContent = data.arms ? "Click an arm for its history." : "Click a road for its name and its history.";
     const history = Charts.chart($("road-chart"), () => ({
       label: "History of the road", x: data.stepEnds, log, formatX, formatY: (y) => digits(y, 3), least: 1,
       xLabel: rounds ? "rounds" : "time, h:min", yLabel: dearer, height: 190,
@@ -297,13 +299,10 @@ const Page = (() => {
     }), go);
     function paintRoad(fresh) {
       const edge = state.edge, open = edge >= 0;
-      $("road-body").hidden = !open;
-      $("road-hint").hidden = open;
+      $("road").hidden = !open;
+      $("curves").closest(".columns").classList.toggle("alone", !open);
       for (const {road} of views) road.setLatLngs(open ? [edgeLines[edge]] : []);
-      if (!open) {
-        $("road-name").textContent = data.arms ? "An arm" : "A road";
-        return;
-      }
+      if (!open) return;
       $("road-name").textContent = data.names[bulk.edgeName[edge]];
       $("road-name").dir = "auto";
       const facts = [];
@@ -462,7 +461,7 @@ const Page = (() => {
       curves.draw();
       spread.draw();
       met.forEach((one) => one.draw());
-      if (state.edge >= 0) paintRoad(true);
+      paintRoad(true);
       go(state.step);
     }
     function choose(side, learner) {

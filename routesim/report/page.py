@@ -12,6 +12,7 @@ from routesim.report import palette
 from routesim.report.assets import Markup, bare_map, own_file, render, write_text
 from routesim.report.drawing import Drawing, draw, ends
 from routesim.report.packing import Bulk, pack_lines, quantise, safe_json
+from routesim.report.plots import class_shares
 from routesim.report.routes_table import edge_name, route_rows
 
 if TYPE_CHECKING:
@@ -37,7 +38,8 @@ def write_page(
     """Write one self-contained page of a record.
 
     `learners` names the one or two that are shown at first, the record's first two unless told; all can be chosen in
-    the page. `step` is the step of time shown at first, the last unless told; -1 is the last too.
+    the page. `step` is the step of time shown at first, counted from 0 or backwards from -1; unless told, the last of
+    rounds and the busiest of traffic.
     """
     write_text(path, page_text(record, learners=learners, step=step))
 
@@ -48,7 +50,7 @@ def page_text(record: "Record", *, learners: Sequence[str] | None = None, step: 
     steps = len(record.step_ends)
     if steps == 0:
         raise InputError("a page needs a record with at least one step of time, got none")
-    chosen = steps - 1 if step is None else step
+    chosen = _telling_step(record) if step is None else step
     if not -steps <= chosen < steps:
         raise InputError(f"steps run from 0 to {steps - 1} (or -1 for the last), got {chosen}")
     bulk = Bulk()
@@ -80,6 +82,13 @@ def _shown(record: "Record", learners: Sequence[str] | None) -> list[int]:
         if label not in labels:
             raise InputError(f"no learner {label!r} in this record; it has {', '.join(map(repr, labels))}")
     return [labels.index(label) for label in wanted]
+
+
+def _telling_step(record: "Record") -> int:
+    """Return the last step where time is in rounds, and the one with most traffic otherwise."""
+    if record.clock == "rounds":
+        return len(record.step_ends) - 1
+    return int(np.argmax(sum(played.loads.sum(axis=1) for played in record.learners)))
 
 
 def _content(record: "Record", bulk: Bulk) -> dict[str, Any]:
@@ -117,12 +126,13 @@ def _content(record: "Record", bulk: Bulk) -> dict[str, Any]:
             {"word": one.word, "range": text, "light": one.light, "dark": one.dark, "width": one.width}
             for one, text in zip(palette.LOAD_CLASSES, ranges, strict=True)
         ],
-        "learners": [_learner(number, record, played) for number, played in enumerate(record.learners)],
+        "learners": [_learner(number, played) for number, played in enumerate(record.learners)],
         "references": [{"name": name, "values": _plain(values)} for name, values in record.references.items()],
         "routes": _routes(record, drawing),
         "names": names,
         "kinds": kinds,
         "ends": _ends(record, drawing),
+        "nodes": [[round(y, 5), round(x, 5), name] for x, y, name in drawing.nodes],
         "bounds": _bounds(record, drawing),
         "mostLoad": most_load,
         "mostRatio": most_ratio,
@@ -153,7 +163,7 @@ def _learner_arrays(
     bulk.add(f"shares{number}", played.shares.astype(np.float32))
 
 
-def _learner(number: int, record: "Record", played: "Played") -> dict[str, Any]:
+def _learner(number: int, played: "Played") -> dict[str, Any]:
     colours = palette.CURVE_COLOURS, palette.DARK_CURVE_COLOURS
     dash = palette.DASHES[number // len(colours[0]) % len(palette.DASHES)]
     return {
@@ -169,18 +179,7 @@ def _learner(number: int, record: "Record", played: "Played") -> dict[str, Any]:
     }
 
 
-def class_shares(played: "Played") -> NDArray[np.float64]:
-    """Return, by step and class of load, the share of all road uses that met it; all 0 in a step without uses."""
-    classes = palette.load_classes(np.nan_to_num(played.ratios, nan=1.0))
-    sums = [np.where(classes == number, played.loads, 0.0).sum(axis=1) for number in range(len(palette.LOAD_CLASSES))]
-    together = np.stack(sums, axis=1)
-    total = together.sum(axis=1, keepdims=True)
-    return np.asarray(np.divide(together, total, out=np.zeros_like(together), where=total > 0))
-
-
-def _edge_facts(
-    network: "RoadNetwork | None", edges: NDArray[np.int64], bulk: Bulk
-) -> tuple[list[str], list[str]]:
+def _edge_facts(network: "RoadNetwork | None", edges: NDArray[np.int64], bulk: Bulk) -> tuple[list[str], list[str]]:
     """Put the facts of edges into `bulk`; return the names and the classes of roads they point to."""
     if network is None:
         names, kinds = [f"arm {edge + 1}" for edge in edges.tolist()], [""] * len(edges)

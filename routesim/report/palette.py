@@ -1,5 +1,6 @@
 """Colours, widths and words: the five classes of load, and the learners' curves, on light and on dark ground."""
 
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -17,8 +18,8 @@ class LoadClass(NamedTuple):
 
 
 LOAD_CLASSES = (
-    LoadClass("free", 1.1, "#9aa5b1", "#7f8590", 2.0),
-    LoadClass("light", 1.4, "#f0c000", "#fff07a", 3.0),
+    LoadClass("free", 1.1, "#9aa5b1", "#7f8590", 2.6),
+    LoadClass("light", 1.4, "#f0c000", "#fff07a", 3.2),
     LoadClass("slow", 1.8, "#f07800", "#e88c12", 4.0),
     LoadClass("heavy", 2.5, "#d0104c", "#d0303f", 5.0),
     LoadClass("jammed", np.inf, "#6a0060", "#a838f6", 6.5),
@@ -38,7 +39,7 @@ def load_classes(ratios: NDArray[np.float64]) -> NDArray[np.uint8]:
 
 
 def class_ranges() -> list[str]:
-    """Return the classes in numbers, such as "1.1 to 1.4 ×"."""
+    """Return the classes in numbers, such as "1.1 to 1.4 times"."""
     limits = [one.up_to for one in LOAD_CLASSES[:-1]]
-    between = [f"{low:g} to {high:g} ×" for low, high in zip(limits, limits[1:], strict=False)]
-    return [f"up to {limits[0]:g} ×", *between, f"over {limits[-1]:g} ×"]
+    between = [f"{low:g} to {high:g} times" for low, high in pairwise(limits)]
+    return [f"up to {limits[0]:g} times", *between, f"over {limits[-1]:g} times"]

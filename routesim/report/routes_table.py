@@ -56,7 +56,7 @@ def overall_shares(record: "Record", shares: NDArray[np.float64]) -> NDArray[np.
 
 
 def via(network: RoadNetwork, route: Sequence[int]) -> str:
-    """Return the street that a route follows for the longest time, or the nodes it passes where streets have no names."""
+    """Return the street that a route follows longest, or the nodes it passes where streets have no names."""
     seconds: dict[str, float] = {}
     for edge in route:
         name = network.names[edge]
@@ -65,7 +65,7 @@ def via(network: RoadNetwork, route: Sequence[int]) -> str:
     if seconds:
         return max(seconds, key=lambda name: seconds[name])
     passed = [str(network.labels[network.heads[edge]]) for edge in route[:-1]]
-    if not passed or network.is_geographic and not np.isnan(network.x).all():
+    if not passed or (network.is_geographic and not np.isnan(network.x).all()):
         return "unnamed streets" if passed else edge_name(network, route[0])
     return " – ".join(passed if len(passed) <= 4 else [*passed[:2], "…", *passed[-2:]])  # noqa: RUF001
 

@@ -26,9 +26,10 @@ _NAMES = ("chromium", "chromium-browser", "google-chrome")
 
 def find_chromium() -> tuple[str, str] | str:
     """Return the paths of Chromium and its driver, or in words why there are none."""
-    if _found() is None and os.environ.get("CI") == "true" and os.geteuid() == 0 and shutil.which("apt-get"):
+    apt = shutil.which("apt-get")
+    if _found() is None and apt and os.environ.get("CI") == "true" and os.geteuid() == 0:
         for command in (("update", "-qq"), ("install", "-y", "-qq", "chromium", "chromium-driver")):
-            subprocess.run(("apt-get", *command), check=False, capture_output=True, timeout=600)
+            subprocess.run((apt, *command), check=False, capture_output=True, timeout=600)
     return _found() or "Chromium and chromedriver are not installed: apt-get install chromium chromium-driver"
 
 
@@ -113,7 +114,10 @@ class Browser:
         values: dict[str, Any] = {"format": "png"}
         if whole:
             size = self.cdp("Page.getLayoutMetrics")["cssContentSize"]
-            values |= {"captureBeyondViewport": True, "clip": {"x": 0, "y": 0, "width": size["width"], "height": size["height"], "scale": 1}}
+            values |= {
+                "captureBeyondViewport": True,
+                "clip": {"x": 0, "y": 0, "width": size["width"], "height": size["height"], "scale": 1},
+            }
         content = base64.b64decode(self.cdp("Page.captureScreenshot", **values)["data"])
         if path is not None:
             path.write_bytes(content)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from functools import cache
+from itertools import pairwise
 
 import networkx as nx
 import numpy as np
@@ -53,16 +54,14 @@ def record_rounds(
         runs = rs.replicate(environment, learner, rounds, seed=0, replications=replications)
         shares = np.mean(
             [
-                [np.bincount(run.actions[a:b], minlength=len(paths)) / (b - a) for a, b in zip(bounds, bounds[1:])]
+                [np.bincount(run.actions[a:b], minlength=len(paths)) / (b - a) for a, b in pairwise(bounds)]
                 for run in runs
             ],
             axis=0,
         )
         loads = window * shares @ incidence
         ratios = ratios_at(rewards, loads)
-        trips = np.array(
-            [[-run.expected_rewards[a:b].mean() for a, b in zip(bounds, bounds[1:])] for run in runs]
-        )
+        trips = np.array([[-run.expected_rewards[a:b].mean() for a, b in pairwise(bounds)] for run in runs])
         values = np.array(
             [
                 np.mean([-run.expected_rewards[run.actions == action].mean() for run in runs if action in run.actions])
@@ -75,7 +74,9 @@ def record_rounds(
         spread = trips.std(axis=0, ddof=1) if len(runs) > 1 else np.zeros(steps)
         curve = sign * trips.mean(axis=0)
         informed = isinstance(learner, rs.GreedyCongestion)
-        parts.append(Played(label, informed, loads, ratios, shares, sign * values, curve, curve - spread, curve + spread))
+        parts.append(
+            Played(label, informed, loads, ratios, shares, sign * values, curve, curve - spread, curve + spread)
+        )
         best = -sign * runs[0].comparator_value
     return Record(
         title,
@@ -139,8 +140,20 @@ def traffic(name: str = "helsinki", vehicles: float = 3_000.0, bin_s: float = 30
         trips = run.trips
         shares = np.array([[np.sum((bins == s) & (trips["path"] == route)) for route in routes] for s in range(steps)])
         shares = shares / np.maximum(1, np.bincount(bins, minlength=steps))[:, None]
-        curve = np.array([np.nanmean(np.append(run.travel_time_s[bins == s], np.nan)) if (bins == s).any() else np.nan for s in range(steps)])
-        times = np.array([run.travel_time_s[(trips["path"] == route).to_numpy()].mean() if (trips["path"] == route).any() else np.nan for route in routes])
+        curve = np.array(
+            [
+                np.nanmean(np.append(run.travel_time_s[bins == s], np.nan)) if (bins == s).any() else np.nan
+                for s in range(steps)
+            ]
+        )
+        times = np.array(
+            [
+                run.travel_time_s[(trips["path"] == route).to_numpy()].mean()
+                if (trips["path"] == route).any()
+                else np.nan
+                for route in routes
+            ]
+        )
         parts.append(Played(label, False, loads, ratios, shares, times, curve, curve * 0.97, curve * 1.03))
     ends = bin_s * np.arange(1, steps + 1)
     title = f"{name.title()}: traffic between many places"
