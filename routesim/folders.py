@@ -15,6 +15,14 @@ SUMMARY = "summary.json"
 UNFINISHED = ".unfinished"
 """The folder inside a result folder that a run works in until it is finished."""
 
+RUN = "run.json"
+"""Says inside it whose run it is; without it, what is there is rubbish of a finished run."""
+
+
+def is_unfinished(folder: Path) -> bool:
+    """Is there a run in the folder that could go on?"""
+    return (folder / UNFINISHED / RUN).is_file()
+
 
 def write_json(path: Path, content: Any) -> None:
     """Write `content` as readable JSON; numbers that are not finite are a mistake."""

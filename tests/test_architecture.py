@@ -14,6 +14,7 @@ PACKAGE = Path(rs.__file__).parent
 ORDER = [
     "errors",
     "folders",
+    "bundled",
     "checks",
     "compiled",
     "state",
@@ -47,12 +48,15 @@ ORDER = [
     "scenario",
     "report",
     "runner",
+    "console",
     "cli",
 ]
+# A RoadNetwork and a Run show themselves in a notebook.
 # RoadNetwork.from_osm and its siblings are where people look for the importers, which make RoadNetworks.
 # TrafficSimulator.run takes learners and lists of paths, which are made routers; Traffic is set beside assignments.
 LATE = {
-    "network.py": {"importers"},
+    "network.py": {"importers", "report"},
+    "results.py": {"report"},
     "simulator.py": {"routers"},
     "traffic.py": {"planning"},
 }

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from routesim.errors import InputError
-from routesim.report.plots import _COLOURS, _DASHES
+from routesim.report.palette import CURVE_COLOURS, DASHES
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -68,7 +68,8 @@ def plot_sweep(rows: Sequence[Mapping[str, Any]], fields: Sequence[str], path: P
             points.sort(key=lambda point: point[0])
             x = [place for place, _ in points]
             value, half = [one.value for _, one in points], [one.half for _, one in points]
-            colour, dash = _COLOURS[number % len(_COLOURS)], _DASHES[number // len(_COLOURS) % len(_DASHES)]
+            colour = CURVE_COLOURS[number % len(CURVE_COLOURS)]
+            dash = DASHES[number // len(CURVE_COLOURS) % len(DASHES)]
             axes.plot(x, value, dash, color=colour, label=label, marker="o", markersize=4)
             low = [one - width for one, width in zip(value, half, strict=True)]
             high = [one + width for one, width in zip(value, half, strict=True)]

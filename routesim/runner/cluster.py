@@ -78,8 +78,9 @@ def _connect(address: str) -> "Client":
 
 
 def _result(future: Any, job: UnitJob, address: str) -> dict[str, bytes]:
-    from distributed import KilledWorker
     from asyncio import CancelledError
+
+    from distributed import KilledWorker
 
     try:
         result = future.result()

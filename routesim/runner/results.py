@@ -20,7 +20,9 @@ from pathlib import Path
 from typing import Any
 
 from routesim.folders import SUMMARY, write_json
-from routesim.report.plots import plot_bands
+from routesim.report.gis import write_gis
+from routesim.report.page import write_page
+from routesim.report.plots import plot_bands, write_plots
 from routesim.runner.work import Progress
 from routesim.scenario import AnyScenario, fingerprint, report, to_toml, units
 
@@ -60,7 +62,12 @@ class ReportJob:
         (files / "scenario.toml").write_text(to_toml(self.scenario), encoding="utf-8")
         said.record.write(files)
         parquet.write_table(said.rounds, files / "rounds.parquet", compression="zstd")
-        plot_bands(said.bands, files / "regret.png")
+        traffic = said.record.clock == "seconds"
+        measure, clock = (said.record.measure, "seconds") if traffic else ("average regret", "rounds")
+        plot_bands(said.bands, files / "regret.png", measure=measure, clock=clock)
+        write_plots(files, said.record)
+        write_gis(files, said.record)
+        write_page(files / "map.html", said.record)
         about = {
             "summary": {
                 **about_scenario(self.scenario, self.name),

@@ -18,10 +18,19 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from routesim.errors import ResultsError
-from routesim.folders import SUMMARY, UNFINISHED, check_folder, sync, sync_tree, write_durably, writing
+from routesim.folders import (
+    RUN,
+    SUMMARY,
+    UNFINISHED,
+    check_folder,
+    is_unfinished,
+    sync,
+    sync_tree,
+    write_durably,
+    writing,
+)
 
 FORMAT = 1
-_RUN = "run.json"
 _SCENARIO = "scenario.toml"
 
 
@@ -64,12 +73,12 @@ class Workspace:
     def begin(self, identity: Identity) -> None:
         """Say whose run this is."""
         with writing(self.folder):
-            for name in os.listdir(self.home):
-                if name != "lock":
-                    _remove(self.home / name)
+            for path in sorted(self.home.iterdir()):
+                if path.name != "lock":
+                    _remove(path)
             write_durably(self.home / _SCENARIO, identity.scenario)
             content = {"format": FORMAT, "scenario_sha256": identity.scenario_sha256, "version": identity.version}
-            write_durably(self.home / _RUN, json.dumps(content) + "\n")
+            write_durably(self.home / RUN, json.dumps(content) + "\n")
 
     def clear_up(self) -> None:
         """Remove what was being written when an earlier process ended."""
@@ -88,7 +97,7 @@ class Workspace:
             write(fresh)
             sync_tree(fresh)
             self._replace(fresh)
-            (self.home / _RUN).unlink()
+            (self.home / RUN).unlink()
             sync(self.home)
         shutil.rmtree(self.home, ignore_errors=True)
 
@@ -128,7 +137,7 @@ def open_workspace(folder: Path, identity: Identity, *, resume: bool) -> Workspa
     """
     check_folder(folder)
     home = folder / UNFINISHED
-    if resume and not (home / _RUN).exists() and (folder / SUMMARY).exists():
+    if resume and not is_unfinished(folder) and (folder / SUMMARY).exists():
         if read_summary(folder).get("scenario_sha256") != identity.scenario_sha256:
             raise ResultsError(
                 f"{folder} holds the result of another scenario, seed or size; leave --resume out to replace it, "
@@ -160,7 +169,7 @@ def open_workspace(folder: Path, identity: Identity, *, resume: bool) -> Workspa
 
 def _begun(home: Path) -> Identity | None:
     try:
-        content = json.loads((home / _RUN).read_text(encoding="utf-8"))
+        content = json.loads((home / RUN).read_text(encoding="utf-8"))
         text = (home / _SCENARIO).read_text(encoding="utf-8")
         return Identity(text, str(content["scenario_sha256"]), str(content["version"]))
     except FileNotFoundError:

@@ -42,6 +42,7 @@ class SmallUnit:
         return f"numbers {self.seed}"
 
     def run(self, checkpoint: Path | None = None, progress: Callable[[int], None] | None = None) -> Numbers:
+        assert checkpoint is None or checkpoint.parent.is_dir()
         rng = np.random.default_rng(self.seed)
         matrix = rng.normal(size=(300, 300))
         for _ in range(10):

@@ -42,7 +42,7 @@ def test_a_cluster_that_loses_a_worker_leaves_the_same_bytes(tmp_path: Path) -> 
         with pytest.raises(InputError, match="seeds must be even"):
             do_on_cluster(jobs(tmp_path / "wrong", SmallUnit(1, trouble="mistake")), address, listen)
         with pytest.raises(LostWorkerError, match=r"scheduler at tcp://.* was lost|every Dask worker"):
-            _lose_the_scheduler(tmp_path, address, workers)
+            _lose_the_scheduler(tmp_path, address)
     assert sorted(finished) == sorted(unit.label for unit in units)
     assert any(0 < done < 100 for done in heard)
     with Crew(1) as crew:
@@ -50,7 +50,7 @@ def test_a_cluster_that_loses_a_worker_leaves_the_same_bytes(tmp_path: Path) -> 
     assert everything(tmp_path / "there" / "parts") == everything(tmp_path / "here" / "parts")
 
 
-def _lose_the_scheduler(folder: Path, address: str, workers: "list[subprocess.Popen[bytes]]") -> None:
+def _lose_the_scheduler(folder: Path, address: str) -> None:
     from distributed import Client
 
     def listen(*_: object) -> None:

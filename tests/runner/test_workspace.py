@@ -23,7 +23,7 @@ def leave_part(workspace: Workspace) -> None:
     (workspace.part("one") / "values").write_text("1")
 
 
-def write(text: str, identity: Identity = MINE, *more: str):  # noqa: ANN202
+def write(text: str, identity: Identity = MINE, *more: str):
     def fill(folder: Path) -> None:
         (folder / "values").write_text(text)
         for name in more:
