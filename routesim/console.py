@@ -75,7 +75,8 @@ def note_warnings(*, quiet: bool) -> None:
 
     def show(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
         text = str(message)
-        if not quiet and issubclass(category, UserWarning) and text not in said:
+        ours = category.__module__.startswith("routesim.")  # of what libraries warn, nobody here could change a thing
+        if ours and not quiet and text not in said:
             said.add(text)
             complain(f"note: {text}")
 
@@ -90,9 +91,7 @@ def show_outcome(outcome: "Outcome") -> None:
     else:
         show_table(f"{summary['title']}\n{outcome.heading}", outcome.columns, outcome.cells)
     if "points" in summary:
-        for point in summary["points"]:
-            at = ", ".join(f"{name} {point[name]}" for name in summary["swept"])
-            say(f"{at}: {point['verdict']}")
+        say(summary["verdict"])
         say(f"table: {folder / 'table.csv'}")
         say(f"figure: {folder / 'sweep.png'}")
         say(f"open the maps: {folder / 'points' / '*' / 'map.html'}")

@@ -77,9 +77,8 @@ class Crew:
                 pipe, job = idle.pop(), waiting.popleft()
                 busy[pipe] = job
                 self._send(pipe, job)
-            for pipe in wait(list(busy)):
-                assert isinstance(pipe, Connection)  # noqa: S101  (nothing else is waited for)
-                job = busy[pipe]
+            ready = set(wait(list(busy)))
+            for pipe, job in [(pipe, job) for pipe, job in busy.items() if pipe in ready]:
                 word, content = self._receive(pipe, job)
                 if word == "progress":
                     listener(job, content, False)
@@ -110,7 +109,8 @@ class Crew:
     def _lost(self, pipe: Connection, job: Job) -> LostWorkerError:
         process = self._processes[pipe]
         process.join(10)
-        how = f"by signal {-process.exitcode}" if (process.exitcode or 0) < 0 else f"with code {process.exitcode}"
+        code = process.exitcode or 0
+        how = f"by signal {-code}" if code < 0 else f"with code {code}"
         return LostWorkerError(
             f"a worker process ended {how} while it did {job.label}; if memory ran out, take fewer --workers; "
             "--resume goes on from here"

@@ -6,11 +6,12 @@ points/NAME/               a full result folder each
 """
 
 import csv
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from routesim.report.sweep import plot_sweep
+from routesim.report.sweep import measure, plot_sweep
 from routesim.results import Scalar
 from routesim.runner.results import Finished, write_summary
 
@@ -28,13 +29,16 @@ def write_sweep(
     """Fill `folder` and return its summary, and the heading, columns and cells of the table as people read it."""
     (folder / "scenario.toml").write_text(scenario, encoding="utf-8")
     rows: list[dict[str, Any]] = []
-    cells: list[list[str]] = []
+    lines: list[dict[str, str]] = []
     for (name, values), one in zip(points, finished, strict=True):
         place = folder / "points" / name
         place.mkdir(parents=True)
         summary = one.move(place, times)
         rows += [{**values, **row} for row in summary["table"]]
-        cells += [[*(str(value) for value in values.values()), *line] for line in one.cells]
+        lines += [
+            {**{field: str(value) for field, value in values.items()}, **dict(zip(one.columns, line, strict=True))}
+            for line in one.cells
+        ]
     fields = list(points[0][1])
     rows = write_table(folder, rows)
     plot_sweep(rows, fields, folder / "sweep.png")
@@ -42,8 +46,26 @@ def write_sweep(
         {"point": name, **values, "verdict": one.summary["verdict"]}
         for (name, values), one in zip(points, finished, strict=True)
     ]
-    summary = write_summary(folder, {**about, "swept": fields, "points": verdicts, "table": rows}, times)
-    return summary, finished[0].heading, [*(field.rpartition(".")[2] for field in fields), *finished[0].columns], cells
+    said = {**about, "verdict": verdict(rows, fields), "swept": fields, "points": verdicts, "table": rows}
+    summary = write_summary(folder, said, times)
+    columns = list(dict.fromkeys(column for line in lines for column in line))
+    titles = [column.rpartition(".")[2] if column in fields else column for column in columns]
+    return summary, finished[0].heading, titles, [[line.get(column, "") for column in columns] for line in lines]
+
+
+def verdict(rows: Sequence[Mapping[str, Any]], fields: Sequence[str]) -> str:
+    """Return in plain words who did best at how many points, of those that had to learn."""
+    points: dict[tuple[Any, ...], dict[str, float]] = {}
+    for row in rows:
+        judged = measure(row)
+        if judged is not None and not row.get("informed"):
+            learners = points.setdefault(tuple(row[field] for field in fields), {})
+            learners[row["learner"]] = min(judged.value, learners.get(row["learner"], judged.value))
+    if not points:
+        return "Every learner here was told the congestion; add one that has to learn it."
+    wins = Counter(min(learners, key=lambda label: learners[label]) for learners in points.values())
+    told = ", ".join(f"{label} at {count} of {len(points)} points" for label, count in wins.most_common())
+    return f"Best of those that had to learn: {told}."
 
 
 def write_table(folder: Path, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
