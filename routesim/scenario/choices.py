@@ -153,7 +153,7 @@ class LearnerChoice(_Choice):
     @property
     def informed(self) -> bool:
         """Whether it is told how roads congest, or the true rewards, which no real learner is."""
-        return self.makers[self.name].knows == "rewards"
+        return bool(self.makers[self.name].knows == "rewards")
 
     @property
     def label(self) -> str:

@@ -44,8 +44,10 @@ def parse_scenario(
     """Return the scenario that a text stands for; files it names are relative to `folder`."""
     try:
         content = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as problem:
-        raise ScenarioError(f"{source}: {problem or 'nested too deeply'}") from problem
+    except tomllib.TOMLDecodeError as problem:
+        raise ScenarioError(f"{source}: {problem}") from problem
+    except RecursionError as problem:
+        raise ScenarioError(f"{source}: the tables are nested too deeply") from problem
     content.update({key: value for key, value in overrides.items() if value is not None})
     scenario = _validated(content, source, folder)
     for values in scenario.grid() if scenario.sweep else ():
@@ -121,7 +123,6 @@ def _set(content: Any, names: list[str], value: Any, place: str) -> None:
                 raise ScenarioError(f"{place}: {name!r} is no number from 0 to {len(here) - 1}")
             if last:
                 raise ScenarioError(f"{place}: name a field of entry {name}, such as {place}.name")
-            here[int(name)] if isinstance(here[int(name)], dict) else None
             here = here[int(name)]
         elif isinstance(here, dict):
             if last:

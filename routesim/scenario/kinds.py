@@ -1,5 +1,6 @@
 """The kinds of scenarios: plain arms, arms with features, roads in rounds, and traffic in continuous time."""
 
+import warnings
 from functools import partial
 from itertools import product
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias
@@ -11,7 +12,7 @@ from routesim.actions import ActionSet, PathMethod
 from routesim.contexts import DrawnContexts, UniformContexts, unit_vectors
 from routesim.contextual import ContextualEnvironment
 from routesim.environment import RoundEnvironment
-from routesim.errors import InputError
+from routesim.errors import FewerPathsWarning, InputError
 from routesim.experiment import EnvironmentMaker
 from routesim.features import RoadFeatures, Travellers
 from routesim.network import RoadNetwork
@@ -163,7 +164,9 @@ class City(RoadSource):
         """Return the routes to choose from."""
         if self.method == "graph":
             return ActionSet.on_graph(network, self.origin, self.destination)
-        return ActionSet.between(network, self.origin, self.destination, self.routes, self.method)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FewerPathsWarning)  # the report says how many routes there are
+            return ActionSet.between(network, self.origin, self.destination, self.routes, self.method)
 
     def environment(self, network: RoadNetwork, actions: ActionSet) -> RoundEnvironment:
         """Return the rounds on these routes."""
@@ -201,7 +204,9 @@ class TrafficRoads(RoadSource):
     overtaking: bool = Field(True, description="false: vehicles leave a road in the order they entered it")
     reroute_share: float = Field(0.0, ge=0, le=1, description="share of the vehicles that look again on their way")
     reroute_s: float = Field(60.0, gt=0, le=1e6, description="seconds after which they look again")
-    demand: DemandChoice = Field(DemandChoice(), description="who wants to go where, and when")
+    demand: DemandChoice = Field(
+        default_factory=DemandChoice.model_construct, description="who wants to go where, and when"
+    )
     travellers: TravellersChoice | None = Field(None, description="who travels, where trips differ")
     measure_from_s: float = Field(0.0, ge=0, description="trips that depart before this are not measured")
     measure_to_s: float | None = Field(None, gt=0, description="nor those that depart later than this")

@@ -38,7 +38,7 @@ def report_rounds(scenario: AnyScenario, parts: Mapping[Unit, Run]) -> Report:
     record = _record(scenario, groups)
     if isinstance(scenario, CityScenario):
         rows = [_city_row(label, runs) for _, label, runs in groups]
-        told = _tell_city(scenario, rows, record)
+        told = _tell_city(scenario, rows)
     else:
         rows = [_regret_row(setting, label, runs) for setting, label, runs in groups]
         told = _tell_arms(scenario, rows, groups)
@@ -128,7 +128,7 @@ def _city_row(label: str, runs: Sequence[Run]) -> Row:
     }
 
 
-def _tell_city(scenario: CityScenario, rows: list[Row], record: Record) -> tuple[str, list[str], list[list[str]], str]:
+def _tell_city(scenario: CityScenario, rows: list[Row]) -> tuple[str, list[str], list[list[str]], str]:
     measure = "mean trip, s" if scenario.city.travellers is None else "mean cost, s"
     columns = ["learner", measure, "in the end, s", "above the best possible"]
     cells = [
@@ -140,7 +140,10 @@ def _tell_city(scenario: CityScenario, rows: list[Row], record: Record) -> tuple
         ]
         for row in rows
     ]
-    routes = "every path of the graph" if scenario.city.method == "graph" else f"{len(record.routes)} routes"
+    found = city_environment(scenario).actions.n_actions
+    routes = "every path of the graph" if found is None else f"{found} routes"
+    if found is not None and found < scenario.city.routes and scenario.city.method != "all":
+        routes += f" (of {scenario.city.routes} asked for)"
     heading = f"{routes}, {scenario.rounds:,} trips, {scenario.replications} replications"
     if float(rows[0]["bound_s"]) < float(rows[0]["best_possible_s"]) * (1 - 1e-9):
         heading += (

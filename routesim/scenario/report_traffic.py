@@ -137,7 +137,7 @@ def _record(
         for route, count in zip(run.routes, counts.tolist(), strict=True):
             totals[route] = totals.get(route, 0.0) + count
     routes = most_played(totals, MOST_ROUTES)
-    ends = (np.arange(first, steps) + 1.0) * bin_s
+    ends = (np.arange(first, steps, dtype=np.float64) + 1.0) * bin_s
     learners = []
     for label, runs in groups.items():
         loads = np.zeros((steps, len(edges)))
@@ -148,8 +148,8 @@ def _record(
         for number, run in enumerate(runs):
             np.add.at(loads, (run.loads[:, 0], np.searchsorted(edges, run.loads[:, 1])), run.loads[:, 2])
             departures[: len(run.departures)] += run.departures
-            some = np.flatnonzero(run.arrived)
-            curves[number, some] = run.totals[some] / run.arrived[some]
+            there = np.flatnonzero(run.arrived)
+            curves[number, there] = run.totals[there] / run.arrived[there]
             mine = np.array([place.get(route, -1) for route in run.routes], dtype=np.int64)
             shown = mine[run.plays[:, 1]] >= 0
             np.add.at(plays, (run.plays[shown, 0], mine[run.plays[shown, 1]]), run.plays[shown, 2])
@@ -160,9 +160,8 @@ def _record(
         shares = plays / np.maximum(departures, 1)[:, np.newaxis]
         parts = (loads, ratios_at(world, edges, loads), shares)
         band = mean_band(curves)
-        learners.append(
-            Played(label, informed[label], *(one[first:] for one in parts), values, *(one[first:] for one in band))
-        )
+        (loads, ratios, shares), (curve, lower, upper) = ([one[first:] for one in some] for some in (parts, band))
+        learners.append(Played(label, informed[label], loads, ratios, shares, values, curve, lower, upper))
     return Record(
         scenario.title,
         "seconds",

@@ -63,14 +63,13 @@ def standard_error(values: Sequence[float]) -> float:
 
 def mean_band(sample: Floats) -> tuple[Floats, Floats, Floats]:
     """Return the mean over the rows and its 95 % band, leaving out what is not a number."""
-    known = np.isfinite(sample)
-    n = known.sum(axis=0)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        mean = np.where(known, sample, 0.0).sum(axis=0) / n
-        spread = np.sqrt(np.where(known, (sample - mean) ** 2, 0.0).sum(axis=0) / (n - 1))
     from scipy.special import stdtrit
 
-    half = np.where(n > 1, stdtrit(np.maximum(n - 1, 1), 0.975) * np.where(n > 1, spread, 0.0) / np.sqrt(n), 0.0)
+    known = np.isfinite(sample)
+    n = known.sum(axis=0)
+    mean = np.where(n > 0, np.where(known, sample, 0.0).sum(axis=0) / np.maximum(n, 1), np.nan)
+    squares = np.where(known, (sample - mean) ** 2, 0.0).sum(axis=0)
+    half = stdtrit(np.maximum(n - 1, 1), 0.975) * np.sqrt(squares / np.maximum(n - 1, 1) / np.maximum(n, 1))
     return mean, mean - half, mean + half
 
 

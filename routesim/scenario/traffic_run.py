@@ -76,7 +76,7 @@ class TrafficRun:
             traffic.bin_s,
             np.bincount(step, minlength=steps),
             np.bincount(step[ended], minlength=steps),
-            np.bincount(step[ended], took[ended], minlength=steps),
+            np.bincount(step[ended], took[ended], minlength=steps).astype(np.float64),
             _added_up(loads),
             *_routes(traffic, step, took),
             np.percentile(measured, PERCENTILES) if len(measured) else np.full(len(PERCENTILES), np.nan),
@@ -135,8 +135,8 @@ def _routes(traffic: Traffic, step: Longs, took: Floats) -> tuple[Longs, Longs, 
     paths = list(number)
     edges = [np.array(paths[one], dtype=np.int64) for one in kept]
     ends = np.cumsum([0, *(len(path) for path in edges)])
-    pairs, place = np.unique(np.column_stack((step[shown], rank_of[shown])), axis=0, return_inverse=True)
-    plays = np.column_stack((pairs, np.bincount(place.ravel(), minlength=len(pairs)))).astype(np.int64)
+    pairs, count = np.unique(np.column_stack((step[shown], rank_of[shown])), axis=0, return_counts=True)
+    plays = np.column_stack((pairs, count)).astype(np.int64)
     ended = shown & np.isfinite(took)
     trips = np.bincount(rank_of[ended], minlength=len(kept))
     total = np.bincount(rank_of[ended], took[ended], minlength=len(kept))

@@ -66,7 +66,7 @@ class Unit:
         if isinstance(self.scenario, TrafficScenario):
             return _drive(self, self.scenario, progress)
         environment, comparator = _world(self)
-        played = run(
+        return run(
             environment,
             self.scenario.learners[self.learner].make(),
             self.scenario.rounds,
@@ -74,10 +74,8 @@ class Unit:
             replication=self.replication,
             comparator=comparator,
             progress=progress,
+            keep=KEPT_ROWS,
         )
-        if checkpoint is not None:
-            checkpoint.unlink(missing_ok=True)
-        return played
 
     def load(self, folder: Path) -> Part:
         """Return the part that `save` of what `run` returned wrote."""
@@ -137,7 +135,9 @@ def _world(unit: Unit) -> tuple[RoundEnvironment, Comparator]:
     environment = instance(source, seed, replication) if drawn else source
     own = drawn or isinstance(environment, ContextualEnvironment)
     key = (fingerprint(scenario), unit.setting_number, replication if own else -1)
-    return environment, _remembered(key, lambda: compare(environment, rounds, seed, replication if own else 0))
+    return environment, _remembered(
+        key, lambda: compare(environment, rounds, seed, replication if own else 0, keep=KEPT_ROWS)
+    )
 
 
 def _drive(unit: Unit, scenario: TrafficScenario, progress: Progress | None) -> TrafficRun:
