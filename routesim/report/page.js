@@ -414,6 +414,10 @@ const Page = (() => {
     $("forward").addEventListener("click", () => { pause(); go(state.step + 1); });
     $("speed").addEventListener("change", () => { if (state.timer !== null) { pause(); play(); } });
     document.addEventListener("keydown", (event) => {
+      if (event.key === "Escape") {
+        pickEdge(-1);
+        pickRoute(-1);
+      }
       const on = event.target, free = !(on instanceof Element) || !on.closest("input, select, textarea, .leaflet-container");
       if (!free || event.altKey || event.ctrlKey || event.metaKey) return;
       const to = {ArrowLeft: state.step - 1, ArrowRight: state.step + 1, Home: 0, End: steps - 1}[event.key];
@@ -424,9 +428,6 @@ const Page = (() => {
       } else if (event.key === " " && !(on instanceof Element && on.closest("button, a"))) {
         event.preventDefault();
         toggle();
-      } else if (event.key === "Escape") {
-        pickEdge(-1);
-        pickRoute(-1);
       }
     });
     // Space on the slider plays too; the browser gives it no other meaning there.
@@ -484,7 +485,7 @@ const Page = (() => {
     const count = data.learners.length === 1 ? "one learner" : `${data.learners.length} learners`;
     const span = rounds ? `${data.stepEnds[steps - 1].toLocaleString("en")} rounds, window of ${digits(data.window)} rounds` : `${clockTime(data.stepEnds[steps - 1])} h of traffic, window of ${seconds(data.window)}`;
     $("about").textContent = `${data.place ? `${data.place}. ` : ""}${span}, ${count}.`;
-    $("credit").textContent = data.openStreetMap ? "Roads: © OpenStreetMap contributors, openstreetmap.org/copyright" : data.credit;
+    $("credit").textContent = data.credit;
     setTheme(wantsDark.matches);
     new ResizeObserver(() => maps.forEach((map) => map.invalidateSize({pan: false}))).observe($("panes"));
     paintAll();

@@ -191,3 +191,8 @@ def one_learner(record: Record) -> Record:
 
 def labels(record: Record) -> Sequence[str]:
     return [played.label for played in record.learners]
+
+
+def small_city() -> Record:
+    """Helsinki with few routes, rounds and steps, quick enough for every test."""
+    return city(k=5, rounds=1_500, steps=12)
