@@ -32,15 +32,8 @@ def browser(chromium: Browser) -> Iterator[Browser]:
 @pytest.fixture(scope="session")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("pages")
-    made = {
-        "city": records.small_city(),
-        "traffic": records.traffic(),
-        "own graph": records.own_graph(),
-        "arms": records.arms(),
-        "one learner": records.one_learner(records.small_city()),
-    }
     paths = {}
-    for name, record in made.items():
+    for name, make in records.MAKERS.items():
         paths[name] = folder / f"{name.replace(' ', '-')}.html"
-        write_page(paths[name], record)
+        write_page(paths[name], make())
     return paths

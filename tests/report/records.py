@@ -1,6 +1,6 @@
 """Records of real runs, made small and quickly: a city in rounds, a city in traffic, a graph of one's own, arms."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from itertools import pairwise
 
@@ -196,3 +196,12 @@ def labels(record: Record) -> Sequence[str]:
 def small_city() -> Record:
     """Helsinki with few routes, rounds and steps, quick enough for every test."""
     return city(k=5, rounds=1_500, steps=12)
+
+
+MAKERS: dict[str, Callable[[], Record]] = {
+    "city": small_city,
+    "traffic": traffic,
+    "own graph": own_graph,
+    "arms": arms,
+    "one learner": lambda: one_learner(small_city()),
+}

@@ -71,7 +71,7 @@ def top_level(browser: Browser, side: int) -> int:
     return int(browser.js(f"return Math.max(...Page.views[{side}].loads.levels.filter((v) => v !== {UNUSED}))"))
 
 
-@pytest.mark.parametrize("name", ["city", "traffic", "own graph", "arms", "one learner"])
+@pytest.mark.parametrize("name", records.MAKERS)
 def test_every_kind_of_record_is_drawn_where_its_roads_are(browser: Browser, pages: dict[str, Path], name: str) -> None:
     browser.open(pages[name])
     maps = browser.js("return Page.views.length")
