@@ -44,9 +44,9 @@ const frame = () => new Promise((then) => requestAnimationFrame(then));
 
 def many_roads(record: Record, count: int = 2_000, steps: int = 24) -> Record:
     """Return the record with loads on `count` roads that change at random in every step."""
-    assert record.network is not None
     rng = np.random.default_rng(0)
-    edges = np.sort(rng.choice(record.network.n_edges, size=count, replace=False)).astype(np.int32)
+    roads = 0 if record.network is None else record.network.n_edges
+    edges = np.sort(rng.choice(roads, size=count, replace=False)).astype(np.int32)
     nothing = np.zeros(steps)
 
     def played(label: str) -> Played:
@@ -55,7 +55,7 @@ def many_roads(record: Record, count: int = 2_000, steps: int = 24) -> Record:
             label, False, loads, 1 + loads / 1.5, np.zeros((steps, 0)), np.zeros(0), nothing, nothing, nothing
         )
 
-    ends = 100.0 * np.arange(1, steps + 1)
+    ends = np.arange(1, steps + 1, dtype=np.float64) * 100
     learners = (played("one"), played("two"))
     return replace(record, edges=edges, routes=(), learners=learners, step_ends=ends, references={})
 
@@ -68,12 +68,11 @@ def measure(browser: Browser, name: str, record: Record, folder: Path) -> str:
     steps = len(record.step_ends)
     code = _STEPS.replace("arguments[1]", str(steps))
     times = np.array(browser.driver.execute_async_script(code))
-    assert browser.requests() == []
-    assert browser.complaints() == []
-    assert record.network is not None
+    if asked := [*browser.requests(), *browser.complaints()]:
+        sys.exit(f"{name}: the page asks or complains: {asked}")
     cells = [
         name,
-        f"{record.network.n_edges:,}",
+        f"{0 if record.network is None else record.network.n_edges:,}",
         f"{len(record.edges):,}",
         f"{path.stat().st_size / 1e6:.2f} MB",
         f"{ready / 1000:.2f} s",
@@ -101,9 +100,8 @@ def main() -> None:
             browser.look()
             version = browser.cdp("Browser.getVersion")["product"]
             print(f"{version}, 1280 x 900\n")
-            print(
-                "| page | edges | coloured | size | ready | a step, drawn | of it script |\n|---|---|---|---|---|---|---|"
-            )
+            print("| page | edges | coloured | size | ready | a step, drawn | of it script |")
+            print("|---|---|---|---|---|---|---|")
             gothenburg = city("gothenburg")
             print(measure(browser, "gothenburg", gothenburg, folder), flush=True)
             print(measure(browser, "coquimbo", city("coquimbo"), folder), flush=True)

@@ -155,7 +155,7 @@ def traffic(name: str = "helsinki", vehicles: float = 3_000.0, bin_s: float = 30
             ]
         )
         parts.append(Played(label, False, loads, ratios, shares, times, curve, curve * 0.97, curve * 1.03))
-    ends = bin_s * np.arange(1, steps + 1)
+    ends = np.arange(1, steps + 1, dtype=np.float64) * bin_s
     title = f"{name.title()}: traffic between many places"
     return Record(title, "seconds", bin_s, "mean trip, s", ends, used.astype(np.int32), routes, tuple(parts), network)
 
