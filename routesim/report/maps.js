@@ -23,6 +23,10 @@ const Maps = (() => {
     const overlays = {Roads: backdrop, "Recommended routes": routesLayer, Loads: loads};
     if (data.located) overlays["OpenStreetMap tiles (asks the network)"] = L.tileLayer(TILES, {maxZoom: 19});
 
+    if (window.matchMedia("(prefers-reduced-motion: reduce)").matches) {
+      map._zoomAnimated = false;
+      map.options.inertia = false;
+    }
     map.attributionControl.setPrefix("");
     // Leaflet reads a credit as markup: the innerHTML of plain text is that text, escaped.
     const credit = make("span", data.credit || (data.schematic ? "Schematic: places are made up" : "")).innerHTML;

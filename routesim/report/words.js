@@ -14,7 +14,7 @@ const Words = (() => {
   const whole = (value) => value.toLocaleString("en");
   const percent = (share) => (share > 0 && share < 0.0005 ? "< 0.1 %" : `${(100 * share).toFixed(share < 0.1 && share > 0 ? 1 : 0)} %`);
   const metres = (value) => (value >= 1000 ? `${(value / 1000).toFixed(value >= 9950 ? 0 : 1)} km` : `${Math.round(value)} m`);
-  const seconds = (value) => (value >= 600 ? `${(value / 60).toFixed(1)} min` : `${digits(value, value >= 100 ? 3 : 2)} s`);
+  const seconds = (value) => `${value >= 100 ? whole(Math.round(value)) : digits(value, 2)} s`;
   const clockTime = (value) => {
     const all = Math.round(value), pad = (n) => String(n).padStart(2, "0");
     return `${Math.floor(all / 3600)}:${pad(Math.floor(all / 60) % 60)}${all % 60 ? `:${pad(all % 60)}` : ""}`;

@@ -348,6 +348,7 @@ def test_everything_that_acts_has_a_name_and_shows_its_focus(browser: Browser, p
         browser.cdp("Input.dispatchKeyEvent", type="keyUp", key="Tab", windowsVirtualKeyCode=9, code="Tab")
         width = browser.js("return getComputedStyle(document.activeElement).outlineWidth")
         assert width == "3px"
+    assert browser.js("return Page.views.map((v) => v.map._zoomAnimated)") == [False, False], "nothing flies about"
     heights = browser.js("return [...document.querySelectorAll('.bar button')].map((b) => b.offsetHeight)")
     assert min(heights) >= 32
 
@@ -357,3 +358,36 @@ def test_the_step_and_the_learners_shown_at_first_can_be_named(browser: Browser,
     write_page(path, records.small_city(), learners=["UCB1", "CARMAB-st"], step=3)
     browser.open(path)
     assert browser.js("return [Page.state.shown, Page.state.step]") == [[2, 0], 3]
+
+
+def test_on_paper_there_is_nothing_to_press(browser: Browser, pages: dict[str, Path]) -> None:
+    browser.open(pages["city"])
+    browser.cdp("Emulation.setEmulatedMedia", media="print")
+    try:
+        shown = browser.js(
+            "return ['.bar', '#theme', '.leaflet-control-zoom', '.map-box', '#curves', '.leaflet-control-attribution']"
+            ".map((name) => getComputedStyle(document.querySelector(name)).display !== 'none')"
+        )
+        assert shown == [False, False, False, True, True, True]
+    finally:
+        browser.cdp("Emulation.setEmulatedMedia", media="")
+
+
+def test_a_sweep_of_the_mouse_pans_both_maps_and_names_roads(browser: Browser, pages: dict[str, Path]) -> None:
+    browser.open(pages["city"])
+    box = browser.js("const b = Page.views[0].map.getContainer().getBoundingClientRect(); return [b.left, b.top]")
+    start = browser.js("return Page.views[1].map.getCenter().lng")
+    mouse = {"button": "left", "buttons": 1, "clickCount": 1}
+    browser.cdp("Input.dispatchMouseEvent", type="mousePressed", x=box[0] + 120, y=box[1] + 380, **mouse)
+    for far in (20, 60, 100):
+        browser.cdp("Input.dispatchMouseEvent", type="mouseMoved", x=box[0] + 120 + far, y=box[1] + 380, **mouse)
+        browser.painted()
+    browser.cdp("Input.dispatchMouseEvent", type="mouseReleased", x=box[0] + 220, y=box[1] + 380, **mouse)
+    browser.wait(f"Page.views[1].map.getCenter().lng < {start}")
+    browser.wait(
+        "!Page.views[0].map._panAnim?._inProgress && Math.abs(Page.views[0].map.getCenter().lng"
+        " - Page.views[1].map.getCenter().lng) < 1e-4"
+    )
+    level = top_level(browser, 1)
+    _, at = spot(browser, 1, level)
+    assert near(image(browser), at, LOAD_CLASSES[level].light), "the other map is painted where it came to lie"
