@@ -1,23 +1,22 @@
-"""The command line: arguments in, the library's calls, words and exit codes out."""
+"""The command line: arguments in, the library's calls, words and exit codes out.
 
+0: done. 2: a mistake in the words, the scenario or the folder. 130: stopped by Ctrl-C. 1: anything else.
+"""
+
+import os
+import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import Annotated, Any, cast
 
 import typer
-
-if TYPE_CHECKING:
-    from routesim.environment import RoundEnvironment
-    from routesim.experiment import EnvironmentMaker
-    from routesim.learners.base import Learner
-    from routesim.results import Run
-    from routesim.scenario import AnyScenario, BanditScenario, CityScenario, ContextualScenario
 
 app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     help="Traffic routing simulation where a recommendation changes the traffic it was made for.",
 )
+AsJson = Annotated[bool, typer.Option("--json", help="Write JSON, for scripts.")]
 
 
 def _show_version(wanted: bool) -> None:
@@ -26,6 +25,12 @@ def _show_version(wanted: bool) -> None:
 
         typer.echo(routesim.__version__)
         raise typer.Exit
+
+
+def _names(incomplete: str) -> list[str]:
+    from routesim.bundled import scenario_names
+
+    return [name for name in scenario_names() if name.startswith(incomplete)]
 
 
 @app.callback()
@@ -38,45 +43,108 @@ def _common(
 
 
 @app.command()
-def scenarios() -> None:
+def scenarios(as_json: AsJson = False) -> None:
     """List the named scenarios."""
+    from routesim.console import say, say_json
     from routesim.scenario import load_scenario, scenario_names
 
-    for name in scenario_names():
-        typer.echo(f"{name:20} {load_scenario(name).title}")
+    known = {name: load_scenario(name) for name in scenario_names()}
+    if as_json:
+        say_json([{"name": name, "kind": one.kind, "title": one.title} for name, one in known.items()])
+        return
+    for name, one in known.items():
+        say(f"{name:24} {one.title}")
 
 
 @app.command()
-def cities() -> None:
+def cities(as_json: AsJson = False) -> None:
     """List the bundled cities."""
     from routesim.cities import list_cities, load_city
+    from routesim.console import say, say_json
 
-    for name in list_cities():
-        network = load_city(name)
-        typer.echo(f"{name:20} {network.n_nodes:>7,} nodes {network.n_edges:>7,} edges   {network.attribution}")
+    networks = {name: load_city(name) for name in list_cities()}
+    if as_json:
+        say_json(
+            [
+                {"name": name, "nodes": one.n_nodes, "edges": one.n_edges, "attribution": one.attribution}
+                for name, one in networks.items()
+            ]
+        )
+        return
+    for name, one in networks.items():
+        say(f"{name:20} {one.n_nodes:>7,} nodes {one.n_edges:>7,} edges   {one.attribution}")
 
 
 @app.command()
 def run(
-    name_or_file: Annotated[str, typer.Argument(help="A named scenario, or a TOML file.")],
-    rounds: Annotated[int | None, typer.Option(min=1, help="Rounds of each run.")] = None,
+    name_or_file: Annotated[
+        str, typer.Argument(help="A named scenario, or a TOML file.", autocompletion=_names, show_default=False)
+    ],
+    rounds: Annotated[
+        int | None, typer.Option(min=1, help="Rounds of each run; in traffic, about so many trips.")
+    ] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Where all chance comes from.")] = None,
     replications: Annotated[int | None, typer.Option(min=1, help="Independent runs of each learner.")] = None,
-    workers: Annotated[int, typer.Option(min=1, help="Processes to use.")] = 1,
-    out: Annotated[Path | None, typer.Option(help="Folder for the results; by default runs/NAME.")] = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(min=1, help="Processes; all cores unless told. The results are the same for any number."),
+    ] = None,
+    scheduler: Annotated[
+        str | None, typer.Option(help="A Dask scheduler to run on, such as tcp://host:8786; the results are the same.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for the results; runs/NAME unless told.")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with the unfinished run in the folder.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing but mistakes.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Write the summary as JSON, and nothing else.")] = False,
 ) -> None:
     """Run a scenario and write its results into a folder."""
-    from routesim.results import check_folder
-    from routesim.scenario import load_scenario
+    from routesim.console import ProgressBar, complain, note_warnings, resume_hint, say_json, show_outcome
 
-    scenario = load_scenario(name_or_file, rounds=rounds, seed=seed, replications=replications)
     folder = out or Path("runs") / Path(name_or_file).stem
-    check_folder(folder)
-    if scenario.kind == "city":
-        _run_city(scenario, folder, workers, quiet=quiet)
-    else:
-        _run_bandit(scenario, folder, workers, quiet=quiet)
+    note_warnings(quiet=quiet)
+    try:
+        with ProgressBar(quiet=quiet) as bar:
+            from routesim.runner.execution import run_scenario
+            from routesim.scenario import load_scenario
+
+            outcome = run_scenario(
+                load_scenario(name_or_file, rounds=rounds, seed=seed, replications=replications),
+                folder,
+                name=Path(name_or_file).stem,
+                workers=workers,
+                scheduler=scheduler,
+                resume=resume,
+                watch=bar.show,
+            )
+    except KeyboardInterrupt:
+        complain(resume_hint(folder, _this_command_with_resume))
+        raise typer.Exit(130) from None
+    if as_json:
+        say_json(outcome.summary)
+    elif not quiet:
+        show_outcome(outcome)
+
+
+@app.command(name="map")
+def draw_map(
+    folder: Annotated[Path, typer.Argument(help="A result folder of `routesim run`.")],
+    learner: Annotated[
+        list[str] | None, typer.Option(help="Shown at first; twice for two side by side.", show_default=False)
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="File to write; FOLDER/map.html unless told.")] = None,
+) -> None:
+    """Draw the page of a finished run again."""
+    from routesim.console import say
+    from routesim.errors import InputError
+    from routesim.record import Record
+    from routesim.report.page import write_page
+
+    points = sorted(folder.glob("points/*/record.json"))
+    if points:
+        raise InputError(f"{folder} is a sweep with a map at each point; name one, such as {points[0].parent}")
+    target = out or folder / "map.html"
+    write_page(target, Record.read(folder), learners=learner or None)
+    say(str(target))
 
 
 @app.command(name="import")
@@ -85,142 +153,66 @@ def import_roads(
     out: Annotated[Path, typer.Option(help="File to write: .npz, .graphml or .gpkg.")],
 ) -> None:
     """Turn a place or a file into a road network file."""
+    from routesim.console import note_warnings, say
     from routesim.importers import read_network, write_network
     from routesim.network import RoadNetwork
 
+    note_warnings(quiet=False)
     known = Path(place_or_file).exists() or Path(place_or_file).suffix
     network = read_network(place_or_file) if known else RoadNetwork.from_place(place_or_file)
     write_network(network, out)
-    typer.echo(f"{out}: {network.n_nodes:,} nodes, {network.n_edges:,} edges")
+    say(f"{out}: {network.n_nodes:,} nodes, {network.n_edges:,} edges")
 
 
-def _run_bandit(scenario: "BanditScenario | ContextualScenario", folder: Path, workers: int, *, quiet: bool) -> None:
-    from routesim.report.bandit import Curve, write_report
-    from routesim.results import write_folder
+@app.command()
+def schema() -> None:
+    """Write the JSON schema of scenario files, for editors that complete and check TOML."""
+    from routesim.console import say_json
+    from routesim.scenario import scenario_schema
 
-    source = scenario.bandit if scenario.kind == "bandit" else scenario.contextual
-    settings = [(choice, *setting) for choice in scenario.learners for setting in source.settings()]
-    curves = []
-    with _Progress(scenario, len(settings), quiet=quiet) as progress:
-        for choice, setting, environments in settings:
-            words = ", ".join(f"{name} {value}" for name, value in setting.items())
-            runs = progress.replicate(f"{words}: {choice.label}", environments, choice.make(), workers)
-            curves.append(Curve.of(setting, choice.label, runs))
-    about = {"scenario": scenario.model_dump(mode="json")}
-    write_folder(folder, lambda target: write_report(target, curves, about))
-    if quiet:
-        return
-    cells = []
-    for curve in curves:
-        half = (curve.milestones.upper - curve.milestones.lower) / 2
-        values = [f"{mean:.4f} ± {width:.4f}" for mean, width in zip(curve.milestones.mean, half, strict=True)]
-        cells.append([*(str(value) for value in curve.setting.values()), curve.learner, *values])
-    heading = f"average regret by rounds, mean ± 95 % band over {scenario.replications} replications"
-    rounds = [f"{number:,}" for number in curves[0].milestones.rounds]
-    _show_table(f"{scenario.title}\n{heading}", [*curves[0].setting, "learner", *rounds], cells)
-    typer.echo(f"figure, curves and table: {folder}")
+    say_json(scenario_schema())
 
 
-def _run_city(scenario: "CityScenario", folder: Path, workers: int, *, quiet: bool) -> None:
-    from routesim.report.city import table, verdict, write_report
-    from routesim.results import write_folder
-
-    network = scenario.city.network()
-    actions = scenario.city.actions(network)
-    environment = scenario.city.environment(network, actions)
-    with _Progress(scenario, len(scenario.learners), quiet=quiet) as progress:
-        runs = {
-            choice.label: progress.replicate(choice.label, environment, choice.make(), workers)
-            for choice in scenario.learners
-        }
-    about = {"scenario": scenario.model_dump(mode="json")}
-    write_folder(folder, lambda target: write_report(target, network, runs, about, scenario.title))
-    if quiet:
-        return
-    cells = [
-        [
-            row.learner,
-            f"{row.mean_trip_s:.1f} ± {row.plus_minus_s:.1f}",
-            f"{row.mean_trip_in_the_end_s:.1f} ± {row.standard_error_s:.1f}",
-            f"{round(row.above_best, 3) + 0.0:+.1%}",
-        ]
-        for row in table(runs)
-    ]
-    heading = f"{actions.n_actions} routes, {scenario.rounds:,} trips, {scenario.replications} replications"
-    measure = "mean trip, s" if scenario.city.travellers is None else "mean cost, s"
-    columns = ["learner", measure, "in the end, s", "above the best possible"]
-    _show_table(f"{scenario.title}\n{heading}", columns, cells)
-    typer.echo(verdict(runs))
-    typer.echo(f"open the map: {folder / 'map.html'}")
-
-
-class _Progress:
-    """Replications with a bar on standard error."""
-
-    def __init__(self, scenario: "AnyScenario", settings: int, *, quiet: bool) -> None:
-        from rich.console import Console
-        from rich.progress import Progress
-
-        self._scenario = scenario
-        self._bar = Progress(console=Console(stderr=True), disable=quiet, transient=True)
-        self._task = self._bar.add_task("", total=settings * scenario.replications * scenario.rounds)
-
-    def __enter__(self) -> "_Progress":
-        self._bar.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._bar.stop()
-
-    def replicate(
-        self, title: str, environment: "RoundEnvironment | EnvironmentMaker", learner: "Learner", workers: int
-    ) -> "list[Run]":
-        """Return the scenario's replications of one learner."""
-        from routesim.experiment import replicate
-
-        self._bar.update(self._task, description=title)
-        scenario = self._scenario
-        return replicate(
-            environment,
-            learner,
-            scenario.rounds,
-            scenario.seed,
-            scenario.replications,
-            workers,
-            progress=lambda played: self._bar.advance(self._task, played),
-        )
-
-
-def _show_table(title: str, columns: list[str], rows: list[list[str]]) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    console = Console()
-    console.width = max(console.width, 100 if len(columns) < 6 else 130)
-    table = Table(title=title)
-    for number, column in enumerate(columns):
-        table.add_column(column, no_wrap=True, justify="left" if number == 0 else "right")
-    for row in rows:
-        table.add_row(*row)
-    console.print(table)
+def _this_command_with_resume() -> str:
+    words = ["routesim", *sys.argv[1:]]
+    return shlex.join(words if "--resume" in words else [*words, "--resume"])
 
 
 def main() -> None:
     """Run the command line; a user's mistake is one line on standard error and exit code 2."""
-    from routesim.errors import RoutesimError
+    sys.exit(_exit_code())
 
-    # Every mistake in the words of a command; the class has no public name.
-    wrong_words = cast("type[typer.BadParameter]", typer.BadParameter.__mro__[2])
+
+def _exit_code() -> int:
     try:
-        sys.exit(app(standalone_mode=False))
-    except RoutesimError as mistake:
-        typer.echo(f"routesim: {mistake}", err=True)
-    except wrong_words as mistake:
-        typer.echo(f"routesim: {mistake.format_message()} (`routesim --help` shows how)", err=True)
+        from routesim.console import complain
+        from routesim.errors import LostWorkerError, RoutesimError
+
+        # Every mistake in the words of a command; the class has no public name.
+        wrong_words = cast("type[typer.BadParameter]", typer.BadParameter.__mro__[2])
+        try:
+            code: Any = app(standalone_mode=False)
+            sys.stdout.flush()
+            return int(code or 0)
+        except LostWorkerError as loss:
+            complain(str(loss))
+            return 1
+        except RoutesimError as mistake:
+            complain(str(mistake))
+            return 2
+        except wrong_words as mistake:
+            complain(f"{mistake.format_message()} (`routesim --help` shows how)")
+            return 2
+        except BrokenPipeError:
+            # Who read the output went away; what is left of it goes nowhere, also when Python ends.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return 1
+        except OSError as problem:
+            complain(str(problem))
+            return 2
     except (typer.Abort, KeyboardInterrupt):
-        typer.echo("routesim: stopped", err=True)
-        sys.exit(130)
-    sys.exit(2)
+        print("routesim: stopped", file=sys.stderr)
+        return 130
 
 
 if __name__ == "__main__":

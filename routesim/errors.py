@@ -7,6 +7,7 @@ RoutesimError
 │   └── NoPathError     no way from the origin to the destination
 ├── RouteError          a router's answer that cannot be driven
 ├── ResultsError        a results folder that cannot be written or read
+├── LostWorkerError     a process or machine that was working on a run is gone
 └── ScenarioError       a mistake in a scenario file or its name
 
 FewerPathsWarning       fewer paths exist than were asked for (a UserWarning)
@@ -40,6 +41,10 @@ class RouteError(RoutesimError, ValueError):
 
 class ResultsError(RoutesimError):
     """A results folder cannot be written or read."""
+
+
+class LostWorkerError(RoutesimError):
+    """A process or a machine that was working on a run is gone; what it had finished is kept."""
 
 
 class ScenarioError(RoutesimError, ValueError):

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from routesim.errors import InputError, ResultsError
+from routesim.folders import write_json
 from routesim.network import RoadNetwork
-from routesim.results import write_json
 
 Floats: TypeAlias = NDArray[np.float64]
 

@@ -1,12 +1,10 @@
 """Run: what happened in one run, as flat arrays; regret, summary, bands over replications, save and load."""
 
 import json
-import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
 from pathlib import Path
-from tempfile import mkdtemp
 from typing import Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
@@ -14,13 +12,13 @@ from numpy.typing import NDArray
 
 from routesim.checks import whole
 from routesim.errors import InputError, ResultsError
+from routesim.folders import SUMMARY, write_folder, write_json
 from routesim.traces import STEPS, count_plays, equal_ends, row_sums
 
 Floats: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.int64]
 Scalar: TypeAlias = str | int | float | bool
 
-_SUMMARY = "summary.json"
 _ROUNDS = "rounds.parquet"
 _PLAYS = "plays.parquet"
 
@@ -152,6 +150,12 @@ class Run:
             **self.details,
         }
 
+    def _repr_html_(self) -> str:
+        """Show the summary and the curve of the average regret in a notebook."""
+        from routesim.report.notebook import run_html  # upward on purpose: nothing else here draws
+
+        return run_html(self)
+
     def save(self, folder: str | Path, keep: int = SAVED_ROWS) -> None:
         """Write the run into a new folder, or replace an earlier result there; at most `keep` rows of it.
 
@@ -178,7 +182,7 @@ class Run:
                 plays = dict(zip(_PLAY_COLUMNS, run.plays.T, strict=True))
                 parquet.write_table(pa.table(plays), target / _PLAYS, compression="zstd")
             parquet.write_table(pa.table(columns), target / _ROUNDS)
-            write_json(target / _SUMMARY, {**run.summary(), "paths": run.paths})
+            write_json(target / SUMMARY, {**run.summary(), "paths": run.paths})
 
         write_folder(folder, write)
 
@@ -189,7 +193,7 @@ class Run:
         try:
             from pyarrow import parquet
 
-            summary = json.loads((source / _SUMMARY).read_text(encoding="utf-8"))
+            summary = json.loads((source / SUMMARY).read_text(encoding="utf-8"))
             table = parquet.read_table(source / _ROUNDS)
             known = {name: kind(summary.pop(name)) for name, kind in _FIELDS.items()}
             paths = tuple(tuple(int(edge) for edge in path) for path in summary.pop("paths"))
@@ -294,47 +298,6 @@ def regret_band(
     quantile = float(stdtrit(len(runs) - 1, 0.5 + level / 2))
     half = quantile * sample.std(axis=0, ddof=1) / np.sqrt(len(runs))
     return Band(chosen, mean, mean - half, mean + half)
-
-
-def write_json(path: Path, content: Any) -> None:
-    """Write `content` as readable JSON; numbers that are not finite are a mistake."""
-    path.write_text(json.dumps(content, indent=2, allow_nan=False) + "\n", encoding="utf-8")
-
-
-def check_folder(folder: str | Path) -> None:
-    """Refuse a place for results that holds something else; worth asking before a long run."""
-    target = Path(folder)
-    try:
-        taken = target.exists() and not (target / _SUMMARY).is_file() and (not target.is_dir() or any(target.iterdir()))
-    except OSError as problem:
-        raise ResultsError(f"cannot write results to {target}: {problem.strerror or problem}") from problem
-    if taken:
-        raise ResultsError(f"{target} exists and holds no earlier result; name a new folder")
-
-
-def write_folder(folder: str | Path, write: Callable[[Path], None]) -> None:
-    """Let `write` fill a new folder and put it in place whole, or leave everything as it was.
-
-    An earlier result in the same place is replaced; a folder with anything else in it is left alone.
-    """
-    target = Path(folder)
-    check_folder(target)
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        staging = Path(mkdtemp(prefix=f".{target.name}-", dir=target.parent))
-    except OSError as problem:
-        raise ResultsError(f"cannot write results to {target}: {problem.strerror or problem}") from problem
-    try:
-        fresh = staging / "new"
-        fresh.mkdir()
-        write(fresh)
-        if target.exists():
-            target.rename(staging / "old")
-        fresh.rename(target)
-    except OSError as problem:
-        raise ResultsError(f"cannot write results to {target}: {problem.strerror or problem}") from problem
-    finally:
-        shutil.rmtree(staging, ignore_errors=True)
 
 
 def _rows_at(run: Run, rounds: Ints) -> Ints:

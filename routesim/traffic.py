@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from routesim.demand import Demand
 from routesim.errors import InputError
+from routesim.folders import write_folder, write_json
 from routesim.network import RoadNetwork
 
 if TYPE_CHECKING:
@@ -188,7 +189,6 @@ class Traffic:
 
     def save(self, folder: str | Path) -> None:
         """Write trips.parquet, loads.parquet and summary.json into a new folder, or replace an earlier result."""
-        from routesim.results import write_folder, write_json  # upward on purpose: see `summary`
 
         def write(target: Path) -> None:
             from pyarrow import parquet

@@ -13,6 +13,8 @@ PACKAGE = Path(rs.__file__).parent
 # A module imports only from modules above it.
 ORDER = [
     "errors",
+    "folders",
+    "bundled",
     "checks",
     "compiled",
     "state",
@@ -48,14 +50,18 @@ ORDER = [
     "experiment",
     "scenario",
     "report",
+    "runner",
+    "console",
     "cli",
 ]
+# A RoadNetwork and a Run show themselves in a notebook.
 # RoadNetwork.from_osm and its siblings are where people look for the importers, which make RoadNetworks.
 # TrafficSimulator.run takes learners and lists of paths, which are made routers; Traffic is set beside assignments.
 LATE = {
-    "network.py": {"importers"},
+    "network.py": {"importers", "report"},
+    "results.py": {"report"},
     "simulator.py": {"routers"},
-    "traffic.py": {"planning", "results"},
+    "traffic.py": {"planning"},
 }
 FILES = sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")
 

@@ -1,19 +1,16 @@
 """The command line, in a process of its own: results in a folder, mistakes in one line with exit code 2."""
 
 import json
+import os
+import pty
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from command_line import SEVEN, command, environment, everything, routesim, small, summary_of
 
 import routesim as rs
 from routesim.scenario import scenario_names
-
-
-def routesim(*words: str, cwd: Path) -> "subprocess.CompletedProcess[str]":
-    command = [sys.executable, "-m", "routesim.cli", *words]
-    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, check=False, timeout=300)
 
 
 def test_help_and_version(tmp_path: Path) -> None:
@@ -24,39 +21,144 @@ def test_help_and_version(tmp_path: Path) -> None:
 def test_scenarios_are_listed(tmp_path: Path) -> None:
     out = routesim("scenarios", cwd=tmp_path)
     assert [line.split()[0] for line in out.stdout.splitlines()] == scenario_names()
+    listed = json.loads(routesim("scenarios", "--json", cwd=tmp_path).stdout)
+    assert [one["name"] for one in listed] == scenario_names()
+    assert all(one["title"] and one["kind"] for one in listed)
 
 
 @pytest.mark.parametrize("name", scenario_names())
 def test_every_scenario_runs_at_a_short_horizon_from_any_folder(name: str, tmp_path: Path) -> None:
-    out = routesim("run", name, "--rounds", "1500", "--replications", "2", cwd=tmp_path)
+    out = routesim("run", name, "--rounds", "400", "--replications", "1", cwd=tmp_path)
     assert out.returncode == 0, out.stderr
     folder = tmp_path / "runs" / name
-    names = sorted(path.name for path in folder.iterdir())
     summary = json.loads((folder / "summary.json").read_text())
-    assert summary["scenario"]["rounds"] == 1500
-    if summary["scenario"]["kind"] == "city":
-        assert names == ["map.html", "regret.png", "summary.json"]
-        assert all(row["mean_trip_s"] > 0.99 * row["best_possible_s"] for row in summary["table"])
-        assert "did best" in out.stdout
-    else:
-        assert names == ["regret.csv", "regret.png", "summary.json"]
-        assert all("average_regret_1000" in row and "average_regret_1500" in row for row in summary["table"])
+    assert (summary["name"], summary["rounds"], summary["replications"]) == (name, 400, 1)
+    assert sorted(path.name for path in folder.iterdir()) == summary["files"]
+    results = sorted((folder / "points").iterdir()) if "points" in summary else [folder]
+    for one in results:
+        assert {path.name for path in one.iterdir()} >= SEVEN
+    assert all("learner" in row for row in summary["table"])
+    assert summary["verdict"] in out.stdout
     assert str(Path("runs") / name) in out.stdout
+    assert "map.html" in out.stdout
 
 
 def test_cities_are_listed(tmp_path: Path) -> None:
     out = routesim("cities", cwd=tmp_path)
     assert [line.split()[0] for line in out.stdout.splitlines()] == rs.list_cities()
     assert "OpenStreetMap" in out.stdout
+    listed = json.loads(routesim("cities", "--json", cwd=tmp_path).stdout)
+    assert [one["name"] for one in listed] == rs.list_cities()
+    assert all(one["nodes"] > 0 and one["edges"] > 0 for one in listed)
 
 
-def test_the_same_seed_writes_the_same_numbers_on_any_number_of_workers(tmp_path: Path) -> None:
-    words = ("run", "paper-bandits", "--rounds", "300", "--replications", "3", "--quiet")
-    routesim(*words, "--out", "one", cwd=tmp_path)
-    out = routesim(*words, "--out", "two", "--workers", "2", cwd=tmp_path)
-    assert (out.returncode, out.stdout) == (0, "")
-    for name in ("regret.csv", "summary.json"):
-        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
+def test_the_schema_is_one_of_scenarios(tmp_path: Path) -> None:
+    schema = json.loads(routesim("schema", cwd=tmp_path).stdout)
+    assert "CityScenario" in schema["$defs"]
+
+
+def test_the_same_seed_writes_the_same_bytes_on_any_number_of_workers(tmp_path: Path) -> None:
+    small(tmp_path, rounds=2000, more='[sweep]\n"bandit.arms" = [2, 3]\n')
+    for workers in ("1", "2"):
+        out = routesim("run", "small.toml", "--quiet", "--workers", workers, "--out", workers, cwd=tmp_path)
+        assert (out.returncode, out.stdout, out.stderr) == (0, "", "")
+    one, two = everything(tmp_path / "1"), everything(tmp_path / "2")
+    assert sorted(one) == sorted(two)
+    assert [name for name in one if one[name] != two[name]] == []
+    times = json.loads((tmp_path / "2" / "summary.json").read_text())["times"]
+    assert times["workers"] == 2
+    assert times["runs_found_done"] == 0
+
+
+def test_a_sweep_leaves_a_tidy_table_a_figure_and_a_result_at_each_point(tmp_path: Path) -> None:
+    from pyarrow import parquet
+
+    small(tmp_path, rounds=500, replications=2, more='[sweep]\nrounds = [500, 1200]\n"bandit.arms" = [2, 3]\n')
+    out = routesim("run", "small.toml", "--json", cwd=tmp_path)
+    summary = json.loads(out.stdout)
+    assert (out.returncode, out.stderr) == (0, "")
+    folder = tmp_path / "runs" / "small"
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "points",
+        "scenario.toml",
+        "summary.json",
+        "sweep.png",
+        "table.csv",
+        "table.parquet",
+    ]
+    table = parquet.read_table(folder / "table.parquet").to_pylist()
+    assert table == summary["table"]
+    assert [(row["rounds"], row["bandit.arms"], row["learner"]) for row in table[:4]] == [
+        (500, 2, "CARMAB(confidence=1.0)"),
+        (500, 2, "UCB1"),
+        (500, 2, "RandomPath"),
+        (500, 3, "CARMAB(confidence=1.0)"),
+    ]
+    assert len(table) == 12
+    assert (folder / "table.csv").read_text().splitlines()[0].startswith("rounds,bandit.arms,window,learner,")
+    assert len((folder / "table.csv").read_text().splitlines()) == 13
+    for row, point in zip(table[::3], summary["points"], strict=True):
+        there = summary_of(folder / "points" / point["point"])
+        assert there["table"][0].items() <= row.items()
+        assert {path.name for path in (folder / "points" / point["point"]).iterdir()} >= SEVEN
+        # The point is a scenario like any other, and gives the same when it is run by itself.
+        again = folder / "points" / point["point"] / "scenario.toml"
+        assert routesim("run", str(again), "--quiet", "--out", "again", cwd=tmp_path).returncode == 0
+        assert summary_of(tmp_path / "again")["table"] == there["table"]
+
+
+def test_json_is_the_summary_and_nothing_else(tmp_path: Path) -> None:
+    small(tmp_path, rounds=500)
+    out = routesim("run", "small.toml", "--json", "--seed", "7", cwd=tmp_path)
+    summary = json.loads(out.stdout)
+    assert summary == json.loads((tmp_path / "runs" / "small" / "summary.json").read_text())
+    assert (summary["seed"], summary["rounds"], summary["replications"]) == (7, 500, 4)
+    assert set(summary["versions"]) == {"routesim", "python", "numpy", "scipy", "numba", "pyarrow"}
+    assert len(summary["scenario_sha256"]) == 64
+    assert out.stderr == ""
+
+
+def test_piped_output_has_no_escape_codes_and_a_terminal_shows_a_bar(tmp_path: Path) -> None:
+    small(tmp_path, rounds=2000)
+    out = routesim("run", "small.toml", cwd=tmp_path)
+    assert "\x1b" not in out.stdout + out.stderr
+    assert "open the map: runs/small/map.html" in out.stdout
+    ours, theirs = pty.openpty()
+    words = command("run", "small.toml", "--out", "again")
+    process = subprocess.Popen(
+        words, stdout=subprocess.PIPE, stderr=theirs, cwd=tmp_path, env={**environment(), "TERM": "xterm"}
+    )
+    os.close(theirs)
+    shown = b""
+    while True:
+        try:
+            block = os.read(ours, 1 << 16)
+        except OSError:  # that is how a terminal ends
+            break
+        if not block:
+            break
+        shown += block
+    os.close(ours)
+    assert process.stdout is not None
+    said = process.stdout.read()
+    process.stdout.close()
+    assert process.wait() == 0
+    assert b"of 12 runs" in shown
+    assert b"\x1b[" in shown
+    assert b"\x1b" not in said
+
+
+def test_a_page_is_drawn_again_from_the_folder_alone(tmp_path: Path) -> None:
+    small(tmp_path, rounds=500, replications=1)
+    assert routesim("run", "small.toml", "--quiet", cwd=tmp_path).returncode == 0
+    folder = tmp_path / "runs" / "small"
+    page = (folder / "map.html").read_bytes()
+    (folder / "map.html").unlink()
+    assert routesim("map", "runs/small", cwd=tmp_path).stdout.strip() == "runs/small/map.html"
+    assert (folder / "map.html").read_bytes() == page
+    out = routesim("map", "runs/small", "--learner", "UCB1", "--out", "ucb.html", cwd=tmp_path)
+    assert out.returncode == 0, out.stderr
+    assert (tmp_path / "ucb.html").read_bytes() != page
 
 
 @pytest.mark.parametrize(
@@ -66,19 +168,37 @@ def test_the_same_seed_writes_the_same_numbers_on_any_number_of_workers(tmp_path
         (("run", "paper-bandits", "--rounds", "0"), "rounds"),
         (("run", "nowhere.toml"), "cannot read scenario"),
         (("run", "paper-bandits", "--rounds", "10", "--out", "taken"), "holds no earlier result"),
+        (("run", "paper-bandits", "--rounds", "10", "--out", "taken/inside"), "cannot write results to taken/inside"),
         (("run", "paper-bandits", "--rounds", "10", "--workers", "0"), "--workers"),
         (("run", "paper-bandits", "--rounds", "abc"), "--rounds"),
+        (("run", "paper-bandits", "--rounds", "10", "--scheduler", "tcp://127.0.0.1:1"), "no Dask scheduler answers"),
         (("run",), "Missing argument"),
         (("drive", "helsinki"), "drive"),
+        (("map", "nowhere"), "nowhere holds no record"),
+        (("map", "."), "holds no record"),
     ],
 )
 def test_a_mistake_is_one_line_and_exit_code_2(words: tuple[str, ...], message: str, tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("")
     out = routesim(*words, cwd=tmp_path)
-    assert out.returncode == 2
+    assert out.returncode == 2, out.stderr
     assert message in out.stderr
     assert out.stderr.count("\n") == 1, out.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["taken"]
+
+
+def test_output_that_nobody_reads_or_that_finds_no_room_is_no_traceback(tmp_path: Path) -> None:
+    words = " ".join(command("cities"))
+    out = subprocess.run(
+        ["/bin/bash", "-o", "pipefail", "-c", f"{words} | true; {words} > /dev/full"],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+        env=environment(),
+    )
+    assert out.returncode == 2
+    assert out.stderr == "routesim: [Errno 28] No space left on device\n"
 
 
 def test_a_file_becomes_a_network_file(tmp_path: Path) -> None:

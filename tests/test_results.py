@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import routesim as rs
 from routesim.errors import InputError, ResultsError
-from routesim.results import write_folder
+from routesim.folders import write_folder
 
 
 def made_up(expected: list[float], replication: int = 0) -> rs.Run:

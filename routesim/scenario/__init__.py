@@ -1,11 +1,11 @@
 """Scenarios: a TOML file, or the name of a bundled one -> typed frozen values -> units to run and a report of them."""
 
+from routesim.bundled import scenario_names
 from routesim.scenario.files import (
     fingerprint,
     load_scenario,
     parse_scenario,
     points,
-    scenario_names,
     scenario_schema,
     to_toml,
 )

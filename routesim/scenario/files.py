@@ -8,6 +8,7 @@ from typing import Annotated, Any, TypeAlias
 
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
+from routesim.bundled import scenario_folder, scenario_names
 from routesim.errors import RoutesimError, ScenarioError
 from routesim.results import Scalar
 from routesim.scenario.choices import nearest
@@ -18,11 +19,6 @@ _SCENARIO: TypeAdapter[AnyScenario] = TypeAdapter(_Tagged)
 _LARGEST = 1 << 24
 
 
-def scenario_names() -> list[str]:
-    """Return the names of the bundled scenarios."""
-    return sorted(path.stem for path in _bundled().glob("*.toml"))
-
-
 def load_scenario(name_or_file: str | Path, **overrides: int | None) -> AnyScenario:
     """Return a bundled scenario by name, or one from a TOML file; overrides that are not None replace its fields."""
     path = Path(name_or_file)
@@ -30,7 +26,7 @@ def load_scenario(name_or_file: str | Path, **overrides: int | None) -> AnyScena
         if str(name_or_file) not in scenario_names():
             near = nearest(str(name_or_file), scenario_names())
             raise ScenarioError(f"there is no scenario {str(name_or_file)!r}{near}; `routesim scenarios` lists them")
-        path = _bundled() / f"{name_or_file}.toml"
+        path = scenario_folder() / f"{name_or_file}.toml"
     try:
         if path.stat().st_size > _LARGEST:
             raise ScenarioError(f"{path} is larger than {_LARGEST >> 20} MiB; that is no scenario")
@@ -141,12 +137,6 @@ def _set(content: Any, names: list[str], value: Any, place: str) -> None:
 
 def _scalar(value: Any) -> Scalar:
     return value if isinstance(value, str | int | float | bool) else str(value)
-
-
-def _bundled() -> Path:
-    """Return the folder of bundled scenarios: inside the package when installed, beside it in a checkout."""
-    package = Path(__file__).parent.parent
-    return package / "scenarios" if (package / "scenarios").is_dir() else package.parent / "scenarios"
 
 
 def _first_mistake(problem: ValidationError) -> str:

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from routesim.errors import ResultsError
-from routesim.results import Scalar, write_json
+from routesim.folders import write_json
+from routesim.results import Scalar
 from routesim.traffic import Traffic
 
 Floats: TypeAlias = NDArray[np.float64]
