@@ -62,7 +62,7 @@ const Charts = (() => {
       if (lowX === highX) { lowX -= Math.abs(lowX) * 0.1 || 1; highX += Math.abs(highX) * 0.1 || 1; }
       let low = of.low, high = of.high;
       if (low === undefined) {
-        const every = shown.flatMap((one) => [...one.values, ...(one.lower || []), ...(one.upper || [])]).filter(known);
+        const every = shown.flatMap((one) => [...one.values, ...(one.faint ? [] : [...(one.lower || []), ...(one.upper || [])])]).filter(known);
         low = every.length ? Math.min(...every) : 0;
         high = every.length ? Math.max(...every) : 1;
         if (of.least !== undefined) { low = Math.min(low, of.least); high = Math.max(high, of.least + 0.2); }
