@@ -41,8 +41,10 @@ ORDER = [
     "results",
     "record",
     "experiment",
+    "gym",
     "scenario",
     "report",
+    "serve",
     "cli",
 ]
 # RoadNetwork.from_osm and its siblings are where people look for the importers, which make RoadNetworks.
@@ -117,6 +119,8 @@ def test_the_public_names_are_these() -> None:
             "RandomPath",
             "RoadNetwork",
             "RoundEnvironment",
+            "RoundsEnv",
+            "TrafficEnv",
             "Router",
             "RoutesimError",
             "Run",
