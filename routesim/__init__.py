@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     from routesim.routers.planned import PlannedRouter as PlannedRouter
     from routesim.routing import Router as Router
     from routesim.simulator import TrafficSimulator as TrafficSimulator
+    from routesim.state import Resumable as Resumable
     from routesim.traffic import Traffic as Traffic
     from routesim.trip_costs import TripCosts as TripCosts
 
@@ -100,6 +101,7 @@ _HOMES = {
     "Plan": "planning.base",
     "PlannedRouter": "routers.planned",
     "RandomPath": "learners.baselines",
+    "Resumable": "state",
     "RoadFeatures": "features",
     "RoadNetwork": "network",
     "RoundEnvironment": "environment",

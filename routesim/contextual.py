@@ -27,6 +27,7 @@ from routesim.environment import (
 )
 from routesim.errors import InputError
 from routesim.rounds import add_to_fit, choose, play_contextual
+from routesim.state import State, collect, join, part, put_back, restore_rng, rng_state, whole_from
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -101,6 +102,14 @@ class Fit:
         places = np.arange(len(feedback.edges), dtype=np.int32)
         multipliers = self.multipliers[feedback.edges]
         add_to_fit(feedback.features, multipliers, places, feedback.counts, feedback.rewards, self.gram, self.moment)
+
+    def state(self) -> State:
+        """Return the sums."""
+        return collect(self, "gram", "moment")
+
+    def restore(self, state: State) -> None:
+        """Take them up again."""
+        put_back(self, state, "gram", "moment")
 
 
 class ContextualEnvironment(RoundEnvironment):
@@ -189,10 +198,27 @@ class ContextualEnvironment(RoundEnvironment):
             self.contexts.check_rounds(rounds)
         self._horizon = self.contexts.rounds if rounds is None else rounds
         (self._context_rng,) = rng.spawn(1)
+        self._before_block = rng_state(self._context_rng)
         super().reset(rng)
         self._table, self._every_edge = self.multipliers, True
         self._features = np.empty((0, self.actions.n_edges, len(self.theta)))
         self._bases, self._bases_first, self._bases_last = np.empty((0, self.actions.n_edges)), 0, 0
+
+    def state(self) -> State:
+        """Return all that changes from round to round; of the contexts, where the block at hand comes from."""
+        return super().state() | collect(self, "_bases_first", "_bases_last") | join(contexts=self._before_block)
+
+    def restore(self, state: State) -> None:
+        """Take up a state, right after `reset` with the same arguments as when it was made."""
+        super().restore(state)
+        # The same block is read again, not the rounds that are left of it: products over other blocks round otherwise.
+        now = int(self._clock[0])
+        first = whole_from(state, "bases_first", max(0, now - self.contexts.block), now)
+        last = whole_from(state, "bases_last", now, first + self.contexts.block)
+        restore_rng(self._context_rng, part(state, "contexts"))
+        self._before_block = rng_state(self._context_rng)
+        if first < last:
+            self._take_block(first, last)
 
     def observe(self) -> Observation:
         """Return what can be seen before the coming round, its features among it."""
@@ -250,15 +276,18 @@ class ContextualEnvironment(RoundEnvironment):
         if contexts.known:
             if self._horizon is not None and now >= self._horizon:
                 raise InputError(f"the contexts of all {self._horizon:,} rounds are used up; reset to start over")
-            last = now + 1 if self._horizon is None else min(now + contexts.block, self._horizon)
-            self._features = contexts.read(now, last)
+            self._take_block(now, now + 1 if self._horizon is None else min(now + contexts.block, self._horizon))
         else:
-            last = now + contexts.block
-            self._features = contexts.draw(self._context_rng, contexts.block)
-        self._features = self._features.view()
+            self._before_block = rng_state(self._context_rng)
+            self._take_block(now, now + contexts.block)
+
+    def _take_block(self, first: int, last: int) -> None:
+        contexts = self.contexts
+        features = contexts.read(first, last) if contexts.known else contexts.draw(self._context_rng, last - first)
+        self._features = features.view()
         self._features.flags.writeable = False
         self._bases = self._features @ self.theta
-        self._bases_first, self._bases_last = now, last
+        self._bases_first, self._bases_last = first, last
 
 
 class _Replay:

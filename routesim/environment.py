@@ -17,6 +17,19 @@ from routesim.contexts import Contexts
 from routesim.errors import InputError
 from routesim.rounds import Roads, drive, play_table
 from routesim.routes import Action, Routes
+from routesim.state import (
+    State,
+    check_numbers,
+    collect,
+    join,
+    named,
+    part,
+    put_back,
+    restore_rng,
+    rng_state,
+    taken,
+    whole_from,
+)
 
 Floats: TypeAlias = NDArray[np.float64]
 Knowledge: TypeAlias = Literal["nothing", "free_flow", "congestion", "rewards"]
@@ -101,6 +114,14 @@ class Tally:
         self.visits[pairs] += 1
         self.sums[pairs] += feedback.rewards
         self.full |= bool((self.visits[pairs] >= self.limits[pairs]).any())
+
+    def state(self) -> State:
+        """Return the sums, the limits and whether one is reached."""
+        return collect(self, "visits", "sums", "limits", "full")
+
+    def restore(self, state: State) -> None:
+        """Take them up again."""
+        put_back(self, state, "visits", "sums", "limits", "full")
 
 
 class Trace(NamedTuple):
@@ -201,6 +222,34 @@ class RoundEnvironment:
         self._draw_pair()
         self.expected_reward = 0.0
 
+    def state(self) -> State:
+        """Return all that changes from round to round: the clock, the last actions, and the chance to come."""
+        state = collect(self, "_ring", "_pair", "expected_reward")
+        state |= {"round": np.array(self._clock[0]), "noise": self._noise[int(self._clock[1]) :].copy()}
+        state |= join(rng=rng_state(self._rng), routes=self._routes.state())
+        return state if self._pair_rng is None else state | join(pair_rng=rng_state(self._pair_rng))
+
+    def restore(self, state: State) -> None:
+        """Take up a state, right after `reset` with the same arguments as when it was made."""
+        now = whole_from(state, "round", 0, _NEVER)
+        self._pair = whole_from(state, "pair", 0, len(self.actions.rates) - 1)
+        put_back(self, state, "expected_reward")
+        self._routes.restore(part(state, "routes"))
+        self._ring = taken(state, "ring", self._ring)
+        self._clock[:] = now, 0
+        self._noise = named(state, "noise", np.float64, 1)
+        restore_rng(self._rng, part(state, "rng"))
+        if self._pair_rng is not None:
+            restore_rng(self._pair_rng, part(state, "pair_rng"))
+        recent = self._recent(now)
+        check_numbers("the last actions", np.array(recent, dtype=np.int64), self._routes.n_routes)
+        self._counts[:] = 0
+        for number in recent:
+            self._counts[self._routes.indices[self._routes.indptr[number] : self._routes.indptr[number + 1]]] += 1
+
+    def _recent(self, now: int) -> list[int]:
+        return [int(self._ring[before % self.window]) for before in range(max(0, now - self.window), now)]
+
     @property
     def paths(self) -> tuple[tuple[int, ...], ...]:
         """The path of each action number in a trace: all of a list, or those played so far on a graph."""
@@ -213,8 +262,7 @@ class RoundEnvironment:
     def observe(self) -> Observation:
         """Return what can be seen before the coming round."""
         now = int(self._clock[0])
-        first = max(0, now - self.window)
-        past = (int(self._ring[before % self.window]) for before in range(first, now))
+        past = self._recent(now)
         history = tuple(past) if self.actions.graph is None else tuple(self._routes.paths[number] for number in past)
         counts = self._counts.view()
         counts.setflags(write=False)

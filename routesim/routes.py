@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from routesim.actions import ActionSet
-from routesim.errors import InputError
+from routesim.errors import InputError, ResultsError
+from routesim.state import State, named, pack_rows, unpack_rows
 
 Action: TypeAlias = int | tuple[int, ...]
 
@@ -49,6 +50,28 @@ class Routes:
     def action(self, number: int) -> Action:
         """Return the action with this number."""
         return number if self.actions.graph is None else self.paths[number]
+
+    @property
+    def n_routes(self) -> int:
+        """How many actions have a number."""
+        return self.actions.n_listed if self.actions.graph is None else len(self.paths)
+
+    def state(self) -> State:
+        """Return the paths of a graph numbered so far; a list needs none."""
+        if self.actions.graph is None:
+            return {}
+        return pack_rows(self.paths) | {"pairs": np.array([pair for _, pair in self._numbers], dtype=np.int64)}
+
+    def restore(self, state: State) -> None:
+        """Number the same paths in the same order."""
+        if self.actions.graph is None:
+            return
+        paths, pairs = unpack_rows(state, self.actions.n_edges), named(state, "pairs", np.int64, 1).tolist()
+        for place, (path, pair) in enumerate(zip(paths, pairs, strict=False)):
+            if not 0 <= pair < len(self.actions.ends) or self.number(path, pair) != place:
+                raise ResultsError(f"the state does not fit: path {place} is there twice, or of no pair of ends")
+        if len(paths) != len(pairs):
+            raise ResultsError(f"the state does not fit: {len(paths)} paths for {len(pairs)} pairs of ends")
 
     def _add(self, path: tuple[int, ...]) -> int:
         start = int(self.indptr[len(self.paths)])

@@ -20,6 +20,7 @@ from routesim.planning.base import Policy
 from routesim.planning.cycles import CyclePolicy
 from routesim.planning.exact import TablePolicy
 from routesim.routes import Action
+from routesim.state import State, collect, join, part, put_back, restore_rng, rng_state
 
 
 class _ActionAverages(ABC):
@@ -48,6 +49,15 @@ class _ActionAverages(ABC):
         action = feedback.action
         self._plays[action] += 1
         self._means[action] += (feedback.reward - self._means[action]) / self._plays[action]
+
+    def state(self) -> State:
+        """Return the averages and where chance stands."""
+        return collect(self, "_plays", "_means") | join(rng=rng_state(self._rng))
+
+    def restore(self, state: State) -> None:
+        """Take up a state, right after `start` with the same arguments as when it was made."""
+        put_back(self, state, "_plays", "_means")
+        restore_rng(self._rng, part(state, "rng"))
 
     @abstractmethod
     def _scores(self, now: int, of: slice) -> NDArray[np.float64]: ...
@@ -105,6 +115,14 @@ class RandomPath:
     def update(self, feedback: Feedback) -> None:
         """Learn nothing."""
 
+    def state(self) -> State:
+        """Return where chance stands."""
+        return join(rng=rng_state(self._rng))
+
+    def restore(self, state: State) -> None:
+        """Take up a state, right after `start` with the same arguments as when it was made."""
+        restore_rng(self._rng, part(state, "rng"))
+
 
 @dataclass
 class GreedyCongestion:
@@ -128,6 +146,13 @@ class GreedyCongestion:
 
     def update(self, feedback: Feedback) -> None:
         """Learn nothing; everything is known."""
+
+    def state(self) -> State:
+        """Return nothing; nothing changes."""
+        return {}
+
+    def restore(self, state: State) -> None:
+        """Take up nothing."""
 
 
 class _FixedPolicy:
@@ -166,6 +191,13 @@ class ShortestPath(_FixedPolicy):
         policy = CyclePolicy(best, 0) if len(best) == 1 else partial(_always, best)
         self._keep(policy, task)
 
+    def state(self) -> State:
+        """Return nothing; nothing changes."""
+        return {}
+
+    def restore(self, state: State) -> None:
+        """Take up nothing."""
+
 
 @dataclass
 class Oracle(_FixedPolicy):
@@ -183,15 +215,32 @@ class Oracle(_FixedPolicy):
         """Plan once."""
         self._plans: Plans | None = None
         if task.theta is None:
-            self._keep(Planner(task.actions, task.window).plan(_told(task.rewards)).policy, task)
+            self._planner = Planner(task.actions, task.window)
+            self._plan = self._planner.plan(_told(task.rewards))
+            self._keep(self._plan.policy, task)
             return
         self._plans = Plans(task, rng, self.sample)
         if task.rounds is None and self._plans.contexts.known:
             raise InputError("the oracle plans all rounds at once; give their number to environment.task(...)")
-        last = int(np.iinfo(np.int64).max) if task.rounds is None else task.rounds
-        self._policies = self._plans.policies(task.theta.copy(), 0, last)
-        self._part = next(self._policies)
         self._nothing = Fit.empty(self._plans.multipliers, 0)
+        self._begin(self._plans)
+
+    def _begin(self, plans: Plans, stored: State | None = None) -> None:
+        last = int(np.iinfo(np.int64).max) if plans.task.rounds is None else plans.task.rounds
+        self._policies = plans.policies(_told(plans.task.theta).copy(), 0, last, stored=stored)
+        self._part = next(self._policies)
+
+    def state(self) -> State:
+        """Return the plan."""
+        return self._planner.state_of(self._plan) if self._plans is None else self._plans.state()
+
+    def restore(self, state: State) -> None:
+        """Take up a state, right after `start` with the same arguments as when it was made."""
+        if self._plans is None:
+            self._plan = self._planner.restored(state)
+            self._policy = self._plan.policy
+        elif state:
+            self._begin(self._plans, state)
 
     def __getstate__(self) -> dict[str, Any]:
         """Copies start afresh: a plan under way is not copied."""

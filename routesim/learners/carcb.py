@@ -14,8 +14,9 @@ from routesim.environment import Feedback, Knowledge, Observation, Task
 from routesim.errors import InputError
 from routesim.learners.base import Epoch
 from routesim.planning.contextual import ContextualPlanner
-from routesim.planning.contextual_edgewise import EdgewiseContextualPlanner
+from routesim.planning.contextual_edgewise import EdgeTolls, EdgewiseContextualPlanner
 from routesim.planning.exact import fits
+from routesim.state import State, collect, join, named, part, put_back, taken
 
 Floats: TypeAlias = NDArray[np.float64]
 ContextualMethod: TypeAlias = Literal["auto", "exact", "edgewise"]
@@ -87,6 +88,23 @@ class CARCB:
         policy = self._policy_at(now)
         return Epoch(policy, self.fit) if isinstance(policy, ContextualPolicy) else None
 
+    def state(self) -> State:
+        """Return the fit, the theta of the episode and what its plan is made from."""
+        state = collect(self, "theta", "epochs", "_first", "_end")
+        return state | join(fit=self.fit.state(), plans=self._plans.state())
+
+    def restore(self, state: State) -> None:
+        """Take up a state, right after `start` with the same arguments as when it was made."""
+        put_back(self, state, "theta", "epochs", "_first", "_end")
+        self.fit.restore(part(state, "fit"))
+        if self.epochs > 0:
+            self._begin(part(state, "plans"))
+
+    def _begin(self, stored: State | None = None) -> None:
+        weighs_from = self._first + self._plans.task.window if self.skip_first else self._first
+        self._policies = self._plans.policies(self.theta, self._first, self._end, weighs_from, stored)
+        self._policy = next(self._policies)
+
     def _policy_at(self, now: int) -> AnyPolicy:
         if now >= self._end:
             if self.epochs > 0:
@@ -96,9 +114,7 @@ class CARCB:
             self._first, self._end = now, now + 2**self.epochs * max(task.window, 1)
             if task.rounds is not None:
                 self._end = max(now + 1, min(self._end, task.rounds))
-            weighs_from = now + task.window if self.skip_first else now
-            self._policies = self._plans.policies(self.theta, now, self._end, weighs_from)
-            self._policy = next(self._policies)
+            self._begin()
         while now >= self._policy.last:
             self._policy = next(self._policies)
         return self._policy
@@ -134,6 +150,7 @@ class Plans:
         exact = method == "exact" or (method == "auto" and fits(task.actions.n_listed, task.window))
         kind = ContextualPlanner if exact else EdgewiseContextualPlanner
         self.planner = kind(task.actions, task.window, task.multipliers)
+        self.tolls: EdgeTolls | None = None
         self._values: Floats | None = None
         if not self.contexts.known:
             drawn = self.contexts.draw(rng, min(sample, max(2, 8 * self.contexts.block)))
@@ -142,16 +159,34 @@ class Plans:
             self._sample = flat.reshape(-1, *drawn.shape[1:])
             self._weights = counts / len(drawn)
 
-    def policies(self, theta: Floats, first: int, last: int, weighs_from: int = 0) -> Iterator[AnyPolicy]:
-        """Yield the best policies under `theta` from round `first` up to `last`, one after the other."""
+    def state(self) -> State:
+        """Return the tolls or values of the last plan; nothing for known contexts, whose plan follows from theta."""
         if isinstance(self.planner, EdgewiseContextualPlanner):
-            self.tolls = self.planner.tolls(*self._some(theta, first, last))
+            return {} if self.tolls is None else collect(self.tolls, *_TOLLS)
+        return {} if self._values is None else {"values": self._values.copy()}
+
+    def policies(
+        self, theta: Floats, first: int, last: int, weighs_from: int = 0, stored: State | None = None
+    ) -> Iterator[AnyPolicy]:
+        """Yield the best policies under `theta` from round `first` up to `last`, one after the other.
+
+        `stored` is what `state` returned after the same call; it is then taken up, not planned again.
+        """
+        if isinstance(self.planner, EdgewiseContextualPlanner):
+            if stored is None:
+                self.tolls = self.planner.tolls(*self._some(theta, first, last))
+            else:
+                self.tolls = _restored_tolls(stored, self.planner)
             yield StepPolicy(theta, partial(self.planner.choose, self.tolls), last)
             return
         if not self.contexts.known:
-            found = self.planner.stationary(self._sample @ theta, self._weights, start=self._values, tolerance=1e-4)
-            self._values = found.values
-            yield ContextualPolicy(theta, found.values, np.zeros((0, 1), dtype=np.uint8), first, last)
+            if stored is None:
+                sampled = self._sample @ theta
+                found = self.planner.stationary(sampled, self._weights, start=self._values, tolerance=1e-4)
+                self._values = found.values
+            else:
+                self._values = taken(stored, "values", np.empty(self.planner.n_histories))
+            yield ContextualPolicy(theta, self._values, np.zeros((0, 1), dtype=np.uint8), first, last)
             return
 
         def bases(start: int, end: int) -> Floats:
@@ -171,5 +206,17 @@ class Plans:
     def bound(self, bases: Callable[[int, int], Floats], rounds: int) -> float:
         """Return a sum of rewards that no policy exceeds over rounds with these true bases."""
         if isinstance(self.planner, EdgewiseContextualPlanner):
+            if self.tolls is None:
+                raise InputError("a bound comes from prices, and nothing has been planned yet; take a policy first")
             return self.planner.bound(self.tolls, bases, rounds, self.contexts.block)
         return self.planner.best(bases, 0, rounds, reads=self.contexts.block)
+
+
+_TOLLS = ("prices", "means", "share", "values")
+
+
+def _restored_tolls(state: State, planner: EdgewiseContextualPlanner) -> EdgeTolls:
+    groups = np.empty(len(planner.groups))
+    prices, means = (taken(state, name, groups) for name in ("prices", "means"))
+    share, values = float(named(state, "share", np.float64, 0)), np.empty((len(groups), planner.n_histories))
+    return EdgeTolls(prices, means, share, taken(state, "values", values))

@@ -15,6 +15,7 @@ from routesim.planning.base import Plan, Policy
 from routesim.planning.cycles import CyclePolicy
 from routesim.planning.exact import TablePolicy
 from routesim.routes import Action
+from routesim.state import State, collect, join, part, put_back
 
 
 @dataclass
@@ -70,6 +71,18 @@ class CARMAB:
         """Return the policy in force at round `now` and the tally that ends it."""
         policy = self._plan_at(now).policy
         return Epoch(policy, self.tally) if isinstance(policy, TablePolicy | CyclePolicy) else None
+
+    def state(self) -> State:
+        """Return the estimates and the plan in force."""
+        plan = {} if self.plan is None else self._planner.state_of(self.plan)
+        return collect(self, "epochs") | join(tally=self.tally.state(), plan=plan)
+
+    def restore(self, state: State) -> None:
+        """Take up a state, right after `start` with the same arguments as when it was made."""
+        put_back(self, state, "epochs")
+        self.tally.restore(part(state, "tally"))
+        plan = part(state, "plan")
+        self.plan = self._planner.restored(plan) if plan else None
 
     def _plan_at(self, now: int) -> Plan[Policy]:
         """Return the plan in force, made anew if an (edge, count) has doubled."""

@@ -9,8 +9,11 @@ from numpy.typing import NDArray
 
 from routesim.environment import Feedback, Knowledge, Observation, Task
 from routesim.errors import InputError
+from routesim.state import State, collect, join, part, put_back, restore_rng, rng_state
 
 Floats: TypeAlias = NDArray[np.float64]
+
+_FIT = ("_gram", "_inverse", "_moment", "theta")
 
 
 @dataclass
@@ -62,6 +65,15 @@ class _Linear(ABC):
         else:
             self._inverse = np.asarray(np.linalg.inv(self._gram), dtype=np.float64)
         self.theta = self._inverse @ self._moment
+
+    def state(self) -> State:
+        """Return the fit and where chance stands."""
+        return collect(self, *_FIT) | join(rng=rng_state(self._rng))
+
+    def restore(self, state: State) -> None:
+        """Take up a state, right after `start` with the same arguments as when it was made."""
+        put_back(self, state, *_FIT)
+        restore_rng(self._rng, part(state, "rng"))
 
     @abstractmethod
     def _scores(self, regressors: Floats) -> Floats: ...

@@ -13,6 +13,8 @@ from routesim.planning.base import Plan, Policy
 from routesim.planning.choices import PathSet, RoadGraph
 from routesim.planning.edgewise import WarmStart, plan_graph, plan_paths
 from routesim.planning.exact import ExactPlanner, fits
+from routesim.planning.stored import edgewise_state, restored_edgewise, restored_exact, table_state
+from routesim.state import State
 
 Method: TypeAlias = Literal["auto", "exact", "karp", "edgewise"]
 METHODS: tuple[Method, ...] = ("auto", "exact", "karp", "edgewise")
@@ -81,6 +83,17 @@ class Planner:
             value_error=found.value_error,
             warm=found.warm,
         )
+
+    def state_of(self, plan: Plan[Any]) -> State:
+        """Return a plan of this planner as plain arrays."""
+        return table_state(plan) if self._exact is not None else edgewise_state(plan)
+
+    def restored(self, state: State) -> Plan[Policy]:
+        """Return the plan that `state_of` told, as it was made."""
+        if self._exact is not None:
+            return restored_exact(state, self._exact, self.method)
+        assert self._choices is not None  # noqa: S101 - set above for this method
+        return restored_edgewise(state, self._choices, self.window)
 
 
 def checked_method(method: str) -> None:

@@ -69,6 +69,11 @@ class EdgewiseContextualPlanner:
         self._curves = self.groups.curves if window else np.repeat(self.groups.curves, 2, axis=1)
         self._histories = plain_window(max(1, window))
 
+    @property
+    def n_histories(self) -> int:
+        """The number of use histories of an edge."""
+        return 1 << self._histories.length
+
     def tolls(self, bases: Floats, weights: Floats | None = None) -> EdgeTolls:
         """Return tolls for contexts drawn from the rows of `bases` with the chances `weights` (equal by default)."""
         if weights is None:
@@ -82,7 +87,7 @@ class EdgewiseContextualPlanner:
         prices = find_prices(choices, tables, HistoryModel(self._histories), PathSharing(choices, [])).prices
         # The share that proves most, on a sequence of contexts drawn from the sample.
         drawn = bases[np.random.default_rng(0).choice(len(bases), size=_TRIAL, p=weights)]
-        values = np.zeros((len(self.groups), 1 << self._histories.length))
+        values = np.zeros((len(self.groups), self.n_histories))
         trials = [EdgeTolls(prices, means, share, values) for share in _SHARES]
         found = min(trials, key=lambda trial: self.bound(trial, lambda first, last: drawn[first:last], _TRIAL, _TRIAL))
         _edge_values(grouped, found.priced(grouped), weights, self._curves, self._histories.labels, values)
@@ -104,7 +109,7 @@ class EdgewiseContextualPlanner:
     def choose(self, tolls: EdgeTolls, bases: Floats, history: tuple[int, ...]) -> int:
         """Return the action with the most reward now less tolls, after `history`."""
         uses = np.zeros(len(self.groups), dtype=np.int64)
-        mask = (1 << self._histories.length) - 1
+        mask = self.n_histories - 1
         for action in history:
             uses = ((uses << 1) & mask) | self.groups.used[action]
         every = np.arange(len(self.groups))
@@ -115,7 +120,7 @@ class EdgewiseContextualPlanner:
 
     def bound(self, tolls: EdgeTolls, bases: Callable[[int, int], Floats], rounds: int, reads: int) -> float:
         """Return a sum of rewards that no policy exceeds over these rounds, whatever it knows in advance."""
-        collected, left = 0.0, np.zeros((len(self.groups), 1 << self._histories.length))
+        collected, left = 0.0, np.zeros((len(self.groups), self.n_histories))
         for start in reversed(range(0, rounds, reads)):
             grouped = self.groups.sums(bases(start, min(start + reads, rounds)))
             priced = tolls.priced(grouped)

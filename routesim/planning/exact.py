@@ -94,6 +94,11 @@ class ExactPlanner:
         else:
             table = arcs.argmax(axis=1).astype(np.int32) if start is None else start.policy.table.copy()
             value = _howard(arcs, table, _RELATIVE_TOLERANCE * float(np.abs(arcs).max()), _IMPATIENCE)
+        return self.with_table(table, value, method)
+
+    def with_table(self, table: NDArray[np.int32], value: float, method: str) -> Plan[TablePolicy]:
+        """Return the plan with this table of best actions."""
+        n_actions = self.actions.n_listed
         cycle = _final_cycle(table, n_actions)
         return Plan(method, value, value, TablePolicy(table, n_actions, self.window), tuple(cycle.tolist()))
 
