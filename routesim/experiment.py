@@ -209,9 +209,14 @@ def _replication(
     replication: int,
 ) -> Run:
     if not isinstance(environment, RoundEnvironment):
-        (instance_seed,) = _seeds(seed, replication, "instance").spawn(1)
-        environment = environment(np.random.default_rng(instance_seed))
+        environment = instance(environment, seed, replication)
     return run(environment, learner, rounds, seed, replication=replication, comparator=comparator)
+
+
+def instance(make: EnvironmentMaker, seed: int, replication: int) -> RoundEnvironment:
+    """Return the environment that `make` draws for one replication."""
+    (instance_seed,) = _seeds(seed, replication, "instance").spawn(1)
+    return make(np.random.default_rng(instance_seed))
 
 
 def generators(seed: int, replication: int) -> list[np.random.Generator]:

@@ -42,6 +42,20 @@ class Run:
     details: Mapping[str, Scalar] = field(default_factory=dict)
     comparator_rewards: Floats | None = None
 
+    ends: NDArray[np.int64] | None = None
+
+    @property
+    def step_ends(self) -> NDArray[np.int64]:
+        """The last round of each step."""
+        return np.unique(np.linspace(0, self.rounds, min(48, self.rounds) + 1).round().astype(np.int64)[1:])
+
+    @property
+    def plays(self) -> NDArray[np.int64]:
+        """Rows (step, action, uses)."""
+        step = np.searchsorted(self.step_ends, np.arange(1, self.rounds + 1))
+        keys, uses = np.unique(np.column_stack((step, self.actions)), axis=0, return_counts=True)
+        return np.column_stack((keys, uses)).astype(np.int64)
+
     @property
     def rounds(self) -> int:
         """The number of rounds played."""

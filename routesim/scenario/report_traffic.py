@@ -1,0 +1,219 @@
+"""The report of traffic in continuous time: mean trips beside equilibrium and optimum, and the record over time."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from routesim.planning.assignment import assign
+from routesim.record import Played, Record
+from routesim.results import Band
+from routesim.scenario.kinds import TrafficScenario
+from routesim.scenario.reports import Report, Row, half_band, mean_band, most_played
+from routesim.scenario.traffic_run import TrafficRun
+from routesim.scenario.units import Unit, simulator
+from routesim.simulator import TrafficSimulator
+
+Floats: TypeAlias = NDArray[np.float64]
+
+MOST_ROUTES = 40
+_WORST = 99.0
+
+
+def report_traffic(scenario: TrafficScenario, parts: Mapping[Unit, TrafficRun]) -> Report:
+    """Return the report of a scenario in continuous time."""
+    world = simulator(scenario)
+    groups: dict[str, list[TrafficRun]] = {}
+    informed = {choice.label: choice.informed for choice in scenario.learners}
+    for unit in sorted(parts, key=lambda one: (one.learner, one.replication)):
+        groups.setdefault(unit.label, []).append(parts[unit])
+    user, system = _references(world)
+    rows = [_row(label, informed[label], runs, user, system) for label, runs in groups.items()]
+    record = _record(scenario, world, groups, informed, {"user equilibrium": user, "system optimum": system})
+    bands = {
+        played.label: Band(record.step_ends.astype(np.int64), played.curve, played.lower, played.upper)
+        for played in record.learners
+    }
+    told = _tell(scenario, rows, user, system)
+    return Report(record, rows, *told, {"": bands}, _trace(groups))
+
+
+def _references(world: TrafficSimulator) -> tuple[float, float]:
+    """Return the mean trip of the demand's mean rates in the static user equilibrium and system optimum.
+
+    NaN where roads do not congest as the assignment assumes: by BPR with their own capacities.
+    """
+    from routesim.congestion import BPR
+
+    if not (isinstance(world.congestion, BPR) and world.congestion.capacity is None) or world.trip_costs is not None:
+        return float("nan"), float("nan")
+    if world.demand.end_s <= world.demand.start_s:
+        return float("nan"), float("nan")
+    user, system = (assign(world.network, world.demand, kind) for kind in ("user", "system"))
+    return user.mean_travel_time_s, system.mean_travel_time_s
+
+
+def _row(label: str, informed: bool, runs: Sequence[TrafficRun], user: float, system: float) -> Row:
+    means = [float(run.summary.get("mean_travel_time_s", np.nan)) for run in runs]
+    mean = float(np.mean(means))
+    row: Row = {"learner": label, "informed": informed}
+    row |= {name: round(float(np.mean([float(run.summary[name]) for run in runs])), 3) for name in _COUNTS}
+    numbers = {
+        "mean_trip_s": mean,
+        "plus_minus_s": half_band(means),
+        "median_trip_s": float(np.mean([run.quantiles[50] for run in runs])),
+        "slowest_tenth_s": float(np.mean([run.quantiles[90] for run in runs])),
+        "user_equilibrium_s": user,
+        "system_optimum_s": system,
+        "excess_over_system_optimum": mean / system - 1,
+        "distance_to_user_equilibrium": mean / user - 1,
+    }
+    if "mean_cost" in runs[0].summary:
+        costs = [float(run.summary["mean_cost"]) for run in runs]
+        numbers |= {"mean_cost": float(np.mean(costs)), "mean_cost_plus_minus": half_band(costs)}
+    return row | {name: float(f"{value:.10g}") for name, value in numbers.items() if np.isfinite(value)}
+
+
+_COUNTS = ("vehicles", "arrived", "driving", "not_departed", "edge_entries", "measured_trips", "measured_unfinished")
+
+
+def _tell(
+    scenario: TrafficScenario, rows: list[Row], user: float, system: float
+) -> tuple[str, list[str], list[list[str]], str]:
+    costs = scenario.traffic.travellers is not None
+    columns = ["router", "mean trip, s", "slowest tenth above, s", "mean cost" if costs else "above system optimum"]
+    cells = []
+    for row in rows:
+        last = f"{row.get('mean_cost', float('nan')):.1f}"
+        if not costs:
+            excess = row.get("excess_over_system_optimum")
+            last = "" if excess is None else f"{excess:+.1%}"
+        cells.append(
+            [
+                str(row["learner"]),
+                f"{row.get('mean_trip_s', float('nan')):.1f} ± {row.get('plus_minus_s', 0.0):.1f}",
+                f"{row.get('slowest_tenth_s', float('nan')):.1f}",
+                last,
+            ]
+        )
+    heading = f"{rows[0]['vehicles']:,.0f} vehicles, {scenario.replications} replications"
+    if np.isfinite(user):
+        heading += (
+            f"; static user equilibrium {user:.1f} s a trip, system optimum {system:.1f} s (references, no bounds)"
+        )
+    key = "mean_cost" if costs else "mean_trip_s"
+    learning = [row for row in rows if not row["informed"] and key in row]
+    if not learning:
+        return heading, columns, cells, "Every router here was told how roads congest; add one that has to learn it."
+    best = min(learning, key=lambda row: float(row[key]))
+    unit = "cost" if costs else "s"
+    verdict = f"{best['learner']} did best of those that were not told how roads congest: {best[key]:.1f} {unit} a trip"
+    if not costs and np.isfinite(system):
+        verdict += f", {float(best['mean_trip_s']) / system - 1:+.1%} from the static system optimum"
+    fixed = next((row for row in rows if str(row["learner"]).startswith(("FreeFlowRouter", "ShortestPath"))), best)
+    if fixed is not best and key in fixed:
+        saved = 1 - float(best[key]) / float(fixed[key])
+        verdict += f", and {saved:.0%} less than sending everyone down the path that is quickest on empty roads"
+    return heading, columns, cells, f"{verdict}."
+
+
+def _record(
+    scenario: TrafficScenario,
+    world: TrafficSimulator,
+    groups: Mapping[str, list[TrafficRun]],
+    informed: Mapping[str, bool],
+    references: Mapping[str, float],
+) -> Record:
+    every = [run for runs in groups.values() for run in runs]
+    steps = max(len(run.departures) for run in every)
+    bin_s = every[0].bin_s
+    # Before the first departure there is nothing to see.
+    first = min(int(np.argmax(run.departures > 0)) for run in every)
+    edges = np.unique(np.concatenate([run.loads[:, 1] for run in every])).astype(np.int32)
+    totals: dict[tuple[int, ...], float] = {}
+    for run in every:
+        counts = np.bincount(run.plays[:, 1], run.plays[:, 2], len(run.routes))
+        for route, count in zip(run.routes, counts.tolist(), strict=True):
+            totals[route] = totals.get(route, 0.0) + count
+    routes = most_played(totals, MOST_ROUTES)
+    ends = (np.arange(first, steps) + 1.0) * bin_s
+    learners = []
+    for label, runs in groups.items():
+        loads = np.zeros((steps, len(edges)))
+        plays, departures = np.zeros((steps, len(routes))), np.zeros(steps)
+        trips = np.zeros((len(routes), 2))
+        curves = np.full((len(runs), steps), np.nan)
+        place = {route: number for number, route in enumerate(routes)}
+        for number, run in enumerate(runs):
+            np.add.at(loads, (run.loads[:, 0], np.searchsorted(edges, run.loads[:, 1])), run.loads[:, 2])
+            departures[: len(run.departures)] += run.departures
+            some = np.flatnonzero(run.arrived)
+            curves[number, some] = run.totals[some] / run.arrived[some]
+            mine = np.array([place.get(route, -1) for route in run.routes], dtype=np.int64)
+            shown = mine[run.plays[:, 1]] >= 0
+            np.add.at(plays, (run.plays[shown, 0], mine[run.plays[shown, 1]]), run.plays[shown, 2])
+            np.add.at(trips, mine[mine >= 0], run.route_totals[mine >= 0])
+        loads *= world.window_s / bin_s / len(runs)
+        with np.errstate(invalid="ignore"):
+            values = np.where(trips[:, 0] > 0, trips[:, 1] / np.maximum(trips[:, 0], 1), np.nan)
+        shares = plays / np.maximum(departures, 1)[:, np.newaxis]
+        parts = (loads, ratios_at(world, edges, loads), shares)
+        band = mean_band(curves)
+        learners.append(
+            Played(label, informed[label], *(one[first:] for one in parts), values, *(one[first:] for one in band))
+        )
+    return Record(
+        scenario.title,
+        "seconds",
+        world.window_s,
+        "mean trip, s" if world.trip_costs is None else "mean cost",
+        ends,
+        edges,
+        tuple(routes),
+        tuple(learners),
+        world.network,
+        {name: np.full(len(ends), value) for name, value in references.items() if np.isfinite(value)},
+    )
+
+
+def ratios_at(world: TrafficSimulator, edges: NDArray[np.int32], loads: Floats) -> Floats:
+    """Return how many times longer than on the empty road each edge takes at its load in entries a window."""
+    from routesim.congestion import BPR
+
+    network = world.network
+    if isinstance(world.congestion, BPR) and world.congestion.capacity is None:
+        limit = network.capacity_vph[edges] * world.window_s / 3600
+        with np.errstate(over="ignore"):
+            ratio = 1 + network.bpr_alpha[edges] * (loads / limit) ** network.bpr_beta[edges]
+    else:
+        # Counts stand along the second axis, as in a table by (edge, count); only these edges' rows are kept.
+        whole = np.floor(loads).astype(np.int64)
+        ratio = np.ones_like(loads)
+        for step, counts in enumerate(whole):
+            full = np.zeros((network.n_edges, 1), dtype=np.int64)
+            full[edges, 0] = counts
+            ratio[step] = np.broadcast_to(world.congestion(full), (network.n_edges, 1))[edges, 0]
+    return np.minimum(ratio, _WORST)
+
+
+def _trace(groups: Mapping[str, Sequence[TrafficRun]]) -> Any:
+    """Return one row for each router, replication and step of departure."""
+    import pyarrow as pa
+
+    tables = []
+    for label, runs in groups.items():
+        for replication, run in enumerate(runs):
+            steps = len(run.departures)
+            with np.errstate(invalid="ignore", divide="ignore"):
+                mean = run.totals / run.arrived
+            columns: dict[str, Any] = {
+                "learner": [label] * steps,
+                "replication": np.full(steps, replication, dtype=np.int32),
+                "start_s": np.arange(steps) * run.bin_s,
+                "departures": run.departures,
+                "arrived": run.arrived,
+                "mean_trip": pa.array(mean, mask=run.arrived == 0),
+            }
+            tables.append(pa.table(columns))
+    return pa.concat_tables(tables)

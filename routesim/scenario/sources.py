@@ -1,0 +1,89 @@
+"""Where the roads of a scenario come from: a bundled city, a place, a file, or edges listed in the scenario itself."""
+
+from pathlib import Path
+from typing import Any, Self, TypeAlias
+
+import networkx as nx
+from pydantic import Field, ValidationInfo, field_validator, model_validator
+
+from routesim.cities import list_cities, load_city
+from routesim.errors import InputError
+from routesim.importers import read_network
+from routesim.network import RoadNetwork
+from routesim.scenario.choices import Frozen, nearest
+
+Label: TypeAlias = int | str
+Place: TypeAlias = tuple[float, float] | int | str
+"""A node label, or longitude and latitude."""
+
+
+class RoadEdge(Frozen):
+    """One road of a graph listed in the scenario."""
+
+    tail: Label = Field(alias="from", description="the node it leaves")
+    head: Label = Field(alias="to", description="the node it leads to")
+    free_flow_s: float = Field(gt=0, le=1e6, description="seconds on the empty road")
+    capacity_vph: float | None = Field(None, gt=0, description="vehicles an hour, for traffic in continuous time")
+    bpr_alpha: float | None = Field(None, ge=0, description="how much slower the road is at capacity, as a share")
+    bpr_beta: float | None = Field(None, ge=0, le=20, description="how steeply it slows down")
+    name: str = Field("", max_length=200, description="what people call it")
+
+
+class RoadSource(Frozen):
+    """The roads: exactly one of `name`, `file`, `place` and `edges`."""
+
+    name: str | None = Field(None, description=f"a bundled city: {', '.join(list_cities())}")
+    file: str | None = Field(None, description="a file or GMNS folder of roads, relative to the scenario's own folder")
+    place: str | None = Field(None, min_length=1, description="a place to download, as OpenStreetMap's search finds it")
+    edges: tuple[RoadEdge, ...] | None = Field(None, min_length=1, description="the roads themselves, one by one")
+    nodes: dict[str, tuple[float, float]] = Field(
+        {}, description="where the nodes of `edges` lie on the drawing, in degrees or any plane"
+    )
+
+    @field_validator("name")
+    @classmethod
+    def _is_bundled(cls, name: str | None) -> str | None:
+        if name is not None and name not in list_cities():
+            raise InputError(f"no bundled city {name!r}{nearest(name, list_cities())}; `routesim cities` lists them")
+        return name
+
+    @field_validator("file")
+    @classmethod
+    def _beside_the_scenario(cls, file: str | None, info: ValidationInfo) -> str | None:
+        if file is None:
+            return None
+        folder = (info.context or {}).get("folder")
+        path = Path(file) if folder is None else Path(folder) / file
+        if not path.exists():
+            raise InputError(f"there is no file {str(path)!r}")
+        return str(path.resolve())
+
+    @model_validator(mode="after")
+    def _one_source(self) -> Self:
+        given = [one for one in ("name", "file", "place", "edges") if getattr(self, one) is not None]
+        if len(given) != 1:
+            raise InputError(f"roads come from one of name, file, place and edges; got {' and '.join(given) or 'none'}")
+        if self.nodes and self.edges is None:
+            raise InputError("nodes says where the nodes of `edges` lie; other roads know that themselves")
+        known = {str(end) for edge in self.edges or () for end in (edge.tail, edge.head)}
+        for node in self.nodes:
+            if node not in known:
+                raise InputError(f"nodes: no edge has an end {node!r}{nearest(node, known)}")
+        return self
+
+    def network(self) -> RoadNetwork:
+        """Return the roads."""
+        if self.name is not None:
+            return load_city(self.name)
+        if self.file is not None:
+            return read_network(self.file)
+        if self.place is not None:
+            return RoadNetwork.from_place(self.place)
+        graph = nx.MultiDiGraph()
+        for edge in self.edges or ():
+            known: dict[str, Any] = edge.model_dump(exclude_none=True, exclude={"tail", "head"})
+            graph.add_edge(edge.tail, edge.head, **known)
+        for label in graph.nodes:
+            if str(label) in self.nodes:
+                graph.nodes[label]["x"], graph.nodes[label]["y"] = self.nodes[str(label)]
+        return RoadNetwork.from_networkx(graph)

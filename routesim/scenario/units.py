@@ -1,0 +1,167 @@
+"""Units: the single runs that a scenario consists of, each able to run anywhere and to come back from a folder."""
+
+import re
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias, TypeVar
+
+import numpy as np
+
+from routesim.contextual import ContextualEnvironment
+from routesim.environment import RoundEnvironment
+from routesim.errors import InputError
+from routesim.experiment import Comparator, Progress, compare, instance, run
+from routesim.results import Run, Scalar
+from routesim.scenario.demands import bin_seconds
+from routesim.scenario.files import fingerprint
+from routesim.scenario.kinds import AnyScenario, CityScenario, TrafficScenario
+from routesim.scenario.traffic_run import TrafficRun
+from routesim.simulator import TrafficSimulator
+
+Part: TypeAlias = Run | TrafficRun
+Made = TypeVar("Made")
+
+KEPT_ROWS = 10_000
+
+
+@dataclass(frozen=True)
+class Unit:
+    """One run: a learner of the scenario in one of its settings, in one replication.
+
+    `total` is how much progress it reports in all: its rounds, or the vehicles to be expected (1 if not known).
+    """
+
+    scenario: AnyScenario
+    setting_number: int
+    setting: tuple[tuple[str, Scalar], ...]
+    learner: int
+    replication: int
+    total: int
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    @property
+    def key(self) -> str:
+        """A name that no other unit of the scenario has, fit for a folder."""
+        safe = re.sub(r"[^A-Za-z0-9]+", "-", self.scenario.learners[self.learner].name)
+        return f"s{self.setting_number}-l{self.learner}-{safe}-r{self.replication:05d}"
+
+    @property
+    def label(self) -> str:
+        """The learner as people read it."""
+        label: str = self.scenario.learners[self.learner].label
+        return label
+
+    @property
+    def title(self) -> str:
+        """The setting and the learner as people read them."""
+        words = ", ".join(f"{name} {value}" for name, value in self.setting)
+        return f"{words}: {self.label}" if words else self.label
+
+    def run(self, checkpoint: Path | None = None, progress: Progress | None = None) -> Part:
+        """Run it; rounds go on from a `checkpoint` file that an interrupted run left, and traffic starts over."""
+        if isinstance(self.scenario, TrafficScenario):
+            return _drive(self, self.scenario, progress)
+        environment, comparator = _world(self)
+        played = run(
+            environment,
+            self.scenario.learners[self.learner].make(),
+            self.scenario.rounds,
+            self.scenario.seed,
+            replication=self.replication,
+            comparator=comparator,
+            progress=progress,
+        )
+        if checkpoint is not None:
+            checkpoint.unlink(missing_ok=True)
+        return played
+
+    def load(self, folder: Path) -> Part:
+        """Return the part that `save` of what `run` returned wrote."""
+        return TrafficRun.load(folder) if isinstance(self.scenario, TrafficScenario) else Run.load(folder)
+
+
+def units(scenario: AnyScenario) -> list[Unit]:
+    """Return the single runs of a scenario without a sweep; a mistake in its roads or demand shows here."""
+    if scenario.sweep:
+        raise InputError("a sweep has units at each of its points; see `points`")
+    total = 1
+    if isinstance(scenario, TrafficScenario):
+        total = max(1, round(float(simulator(scenario).demand.vehicles.sum())))
+        numbered: list[dict[str, Scalar]] = [{}]
+    else:
+        total = scenario.rounds
+        numbered = [words for words, _ in _settings(scenario)]
+    return [
+        Unit(scenario, number, tuple(words.items()), learner, replication, total)
+        for number, words in enumerate(numbered)
+        for replication in range(scenario.replications)
+        for learner in range(len(scenario.learners))
+    ]
+
+
+def simulator(scenario: TrafficScenario) -> TrafficSimulator:
+    """Return the simulator of a scenario, made once in each process."""
+    demand = scenario.traffic.demand
+    bin_s = bin_seconds(demand.end_s - demand.start_s)
+    key = (fingerprint(scenario), "simulator")
+    return _remembered(key, lambda: scenario.traffic.simulator(scenario.rounds, bin_s=bin_s))
+
+
+def city_environment(scenario: CityScenario) -> RoundEnvironment:
+    """Return the rounds of a city scenario, made once in each process."""
+
+    def make() -> RoundEnvironment:
+        network = scenario.city.network()
+        return scenario.city.environment(network, scenario.city.actions(network))
+
+    return _remembered((fingerprint(scenario), "environment"), make)
+
+
+def _settings(scenario: Any) -> list[Any]:
+    if isinstance(scenario, CityScenario):
+        return [({}, city_environment(scenario))]
+    settings: list[Any] = getattr(scenario, scenario.section).settings()
+    return settings
+
+
+def _world(unit: Unit) -> tuple[RoundEnvironment, Comparator]:
+    """Return what a unit is played in and compared with; units that share it make it once in each process."""
+    scenario, seed, replication = unit.scenario, unit.scenario.seed, unit.replication
+    rounds = scenario.rounds or 1
+    _, source = _settings(scenario)[unit.setting_number]
+    drawn = not isinstance(source, RoundEnvironment)
+    environment = instance(source, seed, replication) if drawn else source
+    own = drawn or isinstance(environment, ContextualEnvironment)
+    key = (fingerprint(scenario), unit.setting_number, replication if own else -1)
+    return environment, _remembered(key, lambda: compare(environment, rounds, seed, replication if own else 0))
+
+
+def _drive(unit: Unit, scenario: TrafficScenario, progress: Progress | None) -> TrafficRun:
+    # Replications differ in everything that chance decides: trips, noise, and the router's own choices.
+    seed = int(
+        np.random.SeedSequence(scenario.seed, spawn_key=(unit.replication,)).generate_state(1, np.uint64)[0] >> 1
+    )
+    roads = scenario.traffic
+    traffic = simulator(scenario).run(scenario.learners[unit.learner].make(), seed)
+    if progress:
+        progress(unit.total)
+    to_s = np.inf if roads.measure_to_s is None else roads.measure_to_s
+    return TrafficRun.of(traffic, roads.measure_from_s, to_s)
+
+
+_MEMORY: OrderedDict[tuple[Any, ...], Any] = OrderedDict()
+_MOST_REMEMBERED = 8
+
+
+def _remembered(key: tuple[Any, ...], make: Callable[[], Made]) -> Made:
+    if key not in _MEMORY:
+        _MEMORY[key] = make()
+        while len(_MEMORY) > _MOST_REMEMBERED:
+            _MEMORY.popitem(last=False)
+    _MEMORY.move_to_end(key)
+    made: Made = _MEMORY[key]
+    return made
