@@ -18,6 +18,7 @@ from routesim.environment import Feedback, Observation, RoundEnvironment
 from routesim.errors import InputError
 from routesim.learners.base import Learner
 from routesim.serve.served import Served, features_of
+from routesim.state import Resumable, State, join, part, resumable, taken
 
 Ends = tuple[int, int]
 
@@ -76,18 +77,29 @@ class Desk:
         """Take in a pair that has just been met."""
         self.pairs.setdefault(pair.ends, pair)
 
-    def recommend(self, ends: Ends, traveller: tuple[str, ...] = (), logged: int | None = None) -> Decision:
-        """Recommend a route and put it on the roads; `logged` is what a log says was recommended, which holds."""
+    def recommend(self, ends: Ends, traveller: tuple[str, ...] = ()) -> Decision:
+        """Recommend a route and put it on the roads."""
+        return self._put(ends, traveller, self._choice(ends, traveller))
+
+    def tell(self, decision: Decision) -> bool:
+        """Repeat a recommendation that was made; return whether it would be another now. The one made holds."""
+        choice = self._choice(decision.ends, decision.traveller)
+        self._put(decision.ends, decision.traveller, decision.action)
+        return choice != decision.action
+
+    def _choice(self, ends: Ends, traveller: tuple[str, ...]) -> int:
         pair = self.pairs[ends]
         actions = pair.rounds.actions
         seen = Observation(
             pair.asked, tuple(pair.recent), self.counts[actions.edges], features=pair.features(traveller)
         )
-        action = index(pair.learner.choose(seen))  # type: ignore[arg-type]  # listed actions are numbers
-        action = action if logged is None else logged
-        path, positions = np.array(pair.paths[action]), actions.positions(action)
+        return index(pair.learner.choose(seen))  # type: ignore[arg-type]  # listed actions are numbers
+
+    def _put(self, ends: Ends, traveller: tuple[str, ...], action: int) -> Decision:
+        pair = self.pairs[ends]
+        path = np.array(pair.paths[action])
         counts = self.counts[path]
-        model = -pair.rounds.rewards[positions, counts]
+        model = -pair.rounds.rewards[pair.rounds.actions.positions(action), counts]
         visits = self.visits[path, counts]
         expected = np.where(visits > 0, self.sums[path, counts] / np.maximum(1, visits), model)
         pair.asked += 1
@@ -125,6 +137,47 @@ class Desk:
         self.visits[path, decision.counts] += 1
         self.sums[path, decision.counts] += seconds
         self.observed += 1
+
+    @property
+    def resumable(self) -> bool:
+        """Whether `state` can say everything: a learner of one's own may have none."""
+        return resumable(self.served.learner)
+
+    def state(self) -> State:
+        """Return all that recommendations and observations have changed."""
+        pairs = list(self.pairs.values())
+        numbers = {pair.ends: number for number, pair in enumerate(pairs)}
+        own: State = {
+            "ends": np.array([pair.ends for pair in pairs], dtype=np.int64).reshape(-1, 2),
+            "window": np.array([(numbers[ends], action) for ends, action in self.window], dtype=np.int64).reshape(-1, 2),
+            "visits": self.visits.copy(),
+            "sums": self.sums.copy(),
+            "totals": np.array([self.recommended, self.observed]),
+        }
+        for number, pair in enumerate(pairs):
+            if not isinstance(pair.learner, Resumable):
+                raise InputError(f"{type(pair.learner).__name__} has no state to keep")
+            recent = {"asked": np.array(pair.asked), "recent": np.array(pair.recent, dtype=np.int64)}
+            own |= join(**{f"pair{number}": {**recent, **join(learner=pair.learner.state())}})
+        return own
+
+    def restore(self, state: State) -> None:
+        """Take up a state, at a desk that nobody has asked yet."""
+        pairs = []
+        for number, (start, end) in enumerate(state["ends"].tolist()):
+            pair, saved = Pair.meet(self.served, (start, end)), part(state, f"pair{number}")
+            if not isinstance(pair.learner, Resumable):
+                raise InputError(f"{type(pair.learner).__name__} has no state to take up")
+            pair.learner.restore(part(saved, "learner"))
+            pair.asked = int(saved["asked"])
+            pair.recent.extend(saved["recent"].tolist())
+            self.add(pair)
+            pairs.append(pair)
+        self.visits, self.sums = taken(state, "visits", self.visits), taken(state, "sums", self.sums)
+        self.recommended, self.observed = state["totals"].tolist()
+        for number, action in state["window"].tolist():
+            self.window.append((pairs[number].ends, action))
+            self.counts[list(pairs[number].paths[action])] += 1
 
     def loads(self) -> list[tuple[int, int]]:
         """Return the edges in use with their counts."""

@@ -19,9 +19,11 @@ from routesim.features import TripSampler
 from routesim.learners.base import Learner
 from routesim.learners.carcb import CARCB
 from routesim.network import RoadNetwork
-from routesim.scenario import City, CityScenario, load_scenario
+from routesim.scenario import CityScenario, load_scenario
+from routesim.scenario.kinds import City
 
-MOST_WINDOW = 1 << 16  # counts are stored in two bytes
+MOST_WINDOW = (1 << 16) - 1  # counts are stored in two bytes
+MOST_CELLS = 1 << 24  # edges x counts, of which the mean time is kept
 # A service may be asked many times before it hears of the first trip, and an undetermined fit would be an error then.
 _RIDGE = 1e-3
 _PAIRS = 2  # the stream of chance of pairs other than the scenario's; a run uses 0 and 1
@@ -112,13 +114,16 @@ def load_served(name_or_file: str | Path, learner: str | None = None) -> Served:
         if not found:
             raise ScenarioError(f"{name_or_file} has no learner {learner!r} to serve; it has {', '.join(usable)}")
         choice = found[0]
-    city = scenario.city
-    if city.window >= MOST_WINDOW:
-        raise ScenarioError(f"a service remembers fewer than {MOST_WINDOW} recommendations, got window {city.window}")
+    city, network = scenario.city, scenario.city.network()
+    most = min(MOST_WINDOW, MOST_CELLS // network.n_edges - 1)
+    if city.window > most:
+        raise ScenarioError(f"a service on these roads remembers at most {most} recommendations, got {city.window}")
+    if city.method == "graph":
+        raise ScenarioError('a service recommends one of a list of routes; use another method than "graph"')
     if city.travellers is not None:
         # Who comes next is not known to a service.
         city = city.model_copy(update={"travellers": city.travellers.model_copy(update={"contexts": "stochastic"})})
     player = choice.make()
     if isinstance(player, CARCB) and player.ridge == 0:
         player = replace(player, ridge=_RIDGE)
-    return Served(scenario.title, city, city.network(), scenario.seed, player, choice.label)
+    return Served(scenario.title, city, network, scenario.seed, player, choice.label)
