@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
+from routesim.serve.command import serve
+
 if TYPE_CHECKING:
     from routesim.environment import RoundEnvironment
     from routesim.experiment import EnvironmentMaker
@@ -18,6 +20,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Traffic routing simulation where a recommendation changes the traffic it was made for.",
 )
+
+
+app.command()(serve)
 
 
 def _show_version(wanted: bool) -> None:

@@ -9,16 +9,16 @@ import copy
 from collections import deque
 from dataclasses import dataclass, field
 from operator import index
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from routesim.environment import Feedback, Observation, RoundEnvironment
-from routesim.errors import InputError
+from routesim.errors import InputError, ResultsError
 from routesim.learners.base import Learner
 from routesim.serve.served import Served, features_of
-from routesim.state import Resumable, State, join, part, resumable, taken
+from routesim.state import Resumable, State, check_numbers, join, named, part, resumable, taken, whole_from
 
 Ends = tuple[int, int]
 
@@ -83,6 +83,9 @@ class Desk:
 
     def tell(self, decision: Decision) -> bool:
         """Repeat a recommendation that was made; return whether it would be another now. The one made holds."""
+        paths = self.pairs[decision.ends].paths
+        if not (0 <= decision.action < len(paths) and len(paths[decision.action]) == len(decision.counts)):
+            raise ResultsError("the state does not fit: the routes found now are not those recommended then")
         choice = self._choice(decision.ends, decision.traveller)
         self._put(decision.ends, decision.traveller, decision.action)
         return choice != decision.action
@@ -149,7 +152,9 @@ class Desk:
         numbers = {pair.ends: number for number, pair in enumerate(pairs)}
         own: State = {
             "ends": np.array([pair.ends for pair in pairs], dtype=np.int64).reshape(-1, 2),
-            "window": np.array([(numbers[ends], action) for ends, action in self.window], dtype=np.int64).reshape(-1, 2),
+            "window": np.array([(numbers[ends], action) for ends, action in self.window], dtype=np.int64).reshape(
+                -1, 2
+            ),
             "visits": self.visits.copy(),
             "sums": self.sums.copy(),
             "totals": np.array([self.recommended, self.observed]),
@@ -164,18 +169,25 @@ class Desk:
     def restore(self, state: State) -> None:
         """Take up a state, at a desk that nobody has asked yet."""
         pairs = []
-        for number, (start, end) in enumerate(state["ends"].tolist()):
+        n_nodes = self.served.network.n_nodes
+        ends = named(state, "ends", np.int64, 2)
+        check_numbers("ends", ends, n_nodes)
+        for number, (start, end) in enumerate(ends.tolist()):
             pair, saved = Pair.meet(self.served, (start, end)), part(state, f"pair{number}")
             if not isinstance(pair.learner, Resumable):
                 raise InputError(f"{type(pair.learner).__name__} has no state to take up")
             pair.learner.restore(part(saved, "learner"))
-            pair.asked = int(saved["asked"])
-            pair.recent.extend(saved["recent"].tolist())
+            recent = named(saved, "recent", np.int64, 1)
+            check_numbers("recent", recent, len(pair.paths))
+            pair.asked = whole_from(saved, "asked", 0, 1 << 62)
+            pair.recent.extend(recent.tolist())
             self.add(pair)
             pairs.append(pair)
         self.visits, self.sums = taken(state, "visits", self.visits), taken(state, "sums", self.sums)
-        self.recommended, self.observed = state["totals"].tolist()
-        for number, action in state["window"].tolist():
+        self.recommended, self.observed = named(state, "totals", np.int64, 1).tolist()
+        for number, action in named(state, "window", np.int64, 2).tolist():
+            if not (0 <= number < len(pairs) and 0 <= action < len(pairs[number].paths)):
+                raise ResultsError("the state does not fit: the window holds a route that is not there")
             self.window.append((pairs[number].ends, action))
             self.counts[list(pairs[number].paths[action])] += 1
 
@@ -183,9 +195,3 @@ class Desk:
         """Return the edges in use with their counts."""
         used = np.flatnonzero(self.counts)
         return list(zip(used.tolist(), self.counts[used].tolist(), strict=True))
-
-
-def spell_place(network: Any, node: int) -> int | str:
-    """Return the label of a node as JSON can say it."""
-    label = network.labels[node]
-    return label if isinstance(label, int | str) else str(label)

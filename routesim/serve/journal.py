@@ -8,6 +8,7 @@ import asyncio
 import io
 import secrets
 import sqlite3
+import zipfile
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -107,7 +108,9 @@ class Journal:
             self._reader = sqlite3.connect(folder / _FILE, isolation_level=None, check_same_thread=False)
             self.token = self._check(folder, {"format": _FORMAT, **about})
         except (sqlite3.Error, OSError) as problem:
-            raise ResultsError(f"cannot keep a state in {folder}: {problem}; give another folder with --state") from None
+            raise ResultsError(
+                f"cannot keep a state in {folder}: {problem}; give another folder with --state"
+            ) from None
         # One thread: SQLite has one writer anyway, and commits stay in order.
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="journal")
 
@@ -131,9 +134,7 @@ class Journal:
     def last(self) -> int:
         """Return the largest number in the journal, 0 if it is empty."""
         query = "select max(coalesce((select max(number) from decisions), 0), {})"
-        (number,) = self._reader.execute(
-            query.format("coalesce((select max(number) from observations), 0)")
-        ).fetchone()
+        (number,) = self._reader.execute(query.format("coalesce((select max(number) from observations), 0)")).fetchone()
         return int(number)
 
     def story(self, after: int) -> Iterator[Recommended | Observed]:
@@ -175,8 +176,11 @@ class Journal:
         row = self._reader.execute("select number, content from snapshots order by number desc limit 1").fetchone()
         if row is None:
             return None
-        with np.load(io.BytesIO(row[1]), allow_pickle=False) as arrays:
-            return int(row[0]), {name: arrays[name] for name in arrays.files}
+        try:
+            with np.load(io.BytesIO(row[1]), allow_pickle=False) as arrays:
+                return int(row[0]), {name: arrays[name] for name in arrays.files}
+        except (ValueError, OSError, KeyError, EOFError, zipfile.BadZipFile) as problem:
+            raise ResultsError(f"the snapshot cannot be read: {problem}") from None
 
     # ---- writing -------------------------------------------------------------------------------------
 
@@ -186,9 +190,7 @@ class Journal:
 
     def keep(self, number: int, state: State) -> "asyncio.Future[None]":
         """Write a snapshot of the state after the row of this number, with the next commit; older ones go."""
-        content = io.BytesIO()
-        np.savez_compressed(content, **state)  # type: ignore[arg-type]  # the stub takes arrays for options
-        return self._append("snapshots", (number, content.getvalue()))
+        return self._append("snapshots", (number, state))
 
     def _append(self, table: str, row: tuple[Any, ...]) -> "asyncio.Future[None]":
         loop = asyncio.get_running_loop()
@@ -219,9 +221,13 @@ class Journal:
         self._writer.execute("begin")
         try:
             for table, row in batch:
-                self._writer.execute(_INSERTS[table], row)
                 if table == "snapshots":
-                    self._writer.execute("delete from snapshots where number < ?", (row[0],))
+                    number, state = row
+                    content = io.BytesIO()
+                    np.savez_compressed(content, **state)
+                    row = (number, content.getvalue())
+                    self._writer.execute("delete from snapshots where number < ?", (number,))
+                self._writer.execute(_INSERTS[table], row)
             self._writer.execute("commit")
         except sqlite3.Error:
             self._writer.execute("rollback")

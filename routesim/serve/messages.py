@@ -48,11 +48,13 @@ class RecommendRequest(_Message):
     """Who wants to go where; all of it may be left out."""
 
     request_id: RequestId | None = None
-    trip: Trip | None = Field(None, description="the ends; those of the scenario if left out")
+    trip: Trip | None = Field(default=None, description="the ends; those of the scenario if left out")
     traveller: Name | None = Field(
-        None, description="a class of the scenario's travellers; the most frequent if left out"
+        default=None, description="a class of the scenario's travellers; the most frequent if left out"
     )
-    conditions: list[Name] = Field([], max_length=16, description="conditions of the scenario that the trip meets")
+    conditions: list[Name] = Field(
+        default=[], max_length=16, description="conditions of the scenario that the trip meets"
+    )
 
 
 class LineString(_Message):

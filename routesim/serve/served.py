@@ -53,9 +53,12 @@ class Served:
 
     @cached_property
     def fingerprint(self) -> str:
-        """What a state belongs to: the city with its settings, the seed and the learner."""
+        """What a state belongs to: the city with its settings and roads, the seed and the learner."""
         about = {"city": self.city.model_dump(mode="json"), "seed": self.seed, "learner": self.learner_label}
-        return hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()
+        digest = hashlib.sha256(json.dumps(about, sort_keys=True).encode())
+        for column in (self.network.tails, self.network.heads, self.network.free_flow_s):
+            digest.update(np.ascontiguousarray(column).tobytes())
+        return digest.hexdigest()
 
     def rounds(self, start: int, end: int) -> RoundEnvironment:
         """Return the rounds on the routes between two nodes, as the scenario finds and congests them."""
@@ -94,7 +97,8 @@ def features_of(rounds: RoundEnvironment, columns: frozenset[str]) -> NDArray[np
     if not isinstance(sampler, TripSampler):
         raise InputError("only contexts of travellers can be served")
     trip = [[1.0 if name in columns else 0.0 for name in sampler.features.trip_columns]]
-    return sampler.features.block(trip)[0]
+    features: NDArray[np.float64] = sampler.features.block(trip)[0]
+    return features
 
 
 def load_served(name_or_file: str | Path, learner: str | None = None) -> Served:

@@ -42,18 +42,15 @@ class Service:
         self.journal = Journal(folder, {"scenario or learner": served.fingerprint})
         self.desk = self._reopened()
         self._recent: OrderedDict[int, Recommended] = OrderedDict()
-        self._unsaved_decisions: dict[str, Recommended] = {}
-        self._unsaved_observations: dict[int, tuple[Observed, asyncio.Future[None]]] = {}
-        self._saving: dict[int, asyncio.Future[None]] = {}
+        # Rows on their way to the disk, which no look at the journal finds yet: by request, and by decision.
+        self._made: dict[str, tuple[Recommended, asyncio.Future[None]]] = {}
+        self._seen: dict[int, tuple[Observed, asyncio.Future[None]]] = {}
+        self._brought: set[str] = set()
         self._meeting: dict[Ends, asyncio.Task[None]] = {}
 
     def _reopened(self) -> Desk:
         """Return the desk as it stood: the last snapshot, and the rows after it told again."""
-        desk, self._next, self._kept_at = Desk(self.served), 1, 0
-        found = self.journal.snapshot()
-        if found is not None:
-            self._kept_at, state = found
-            desk.restore(state)
+        self._kept_at, desk = self._from_snapshot()
         told: dict[int, Decision] = {}
         strayed = 0
         for row in self.journal.story(after=self._kept_at):
@@ -77,6 +74,18 @@ class Service:
         if self.served.ends not in desk.pairs:
             desk.add(Pair.meet(self.served, self.served.ends))
         return desk
+
+    def _from_snapshot(self) -> tuple[int, Desk]:
+        try:
+            found = self.journal.snapshot()
+            if found is not None:
+                desk = Desk(self.served)
+                desk.restore(found[1])
+                return found[0], desk
+        except ResultsError as problem:
+            # The journal has everything from the first request on, so a snapshot is never needed.
+            _LOG.warning("the snapshot is of no use (%s), reading the whole journal", problem)
+        return 0, Desk(self.served)
 
     def warm_up(self) -> None:
         """Compile the learner's loops on a desk that is thrown away, so that the first request need not wait."""
@@ -109,22 +118,15 @@ class Service:
         self._check_journal()
         if ends not in self.desk.pairs:
             await self._meet(ends)
-        made = self._decision_of(request)
-        if made is not None:
-            if (made.decision.ends, made.decision.traveller) != (ends, traveller):
-                raise Refused(409, f"request {request!r} asked for something else before; give every request its own id")
-            await self._saved(self._saving.get(made.number))
-            return made
-        made = Recommended(self._number(), request, self.desk.recommend(ends, traveller))
-        saving = self.journal.append(made)
-        self._remember(made, saving)
-        self._maybe_snapshot()
-        try:
-            await self._saved(saving)
-        finally:
-            self._saving.pop(made.number, None)
-            if request is not None:
-                self._unsaved_decisions.pop(request, None)
+        made, saving = self._decision_of(request)
+        if made is None:
+            made = Recommended(self._number(), request, self.desk.recommend(ends, traveller))
+            saving = self.journal.append(made)
+            self._remember(made, saving)
+            self._maybe_snapshot()
+        elif (made.decision.ends, made.decision.traveller) != (ends, traveller):
+            raise Refused(409, f"request {request!r} asked for something else before; give every request its own id")
+        await self._saved(saving)
         return made
 
     async def _meet(self, ends: Ends) -> None:
@@ -145,15 +147,17 @@ class Service:
         finally:
             del self._meeting[ends]
 
-    def _decision_of(self, request: str | None) -> Recommended | None:
+    def _decision_of(self, request: str | None) -> "tuple[Recommended | None, asyncio.Future[None] | None]":
         if request is None:
-            return None
-        return self._unsaved_decisions.get(request) or self.journal.decision_of_request(request)
+            return None, None
+        return self._made[request] if request in self._made else (self.journal.decision_of_request(request), None)
 
     def _remember(self, made: Recommended, saving: "asyncio.Future[None]") -> None:
-        self._saving[made.number] = saving
-        if made.request is not None:
-            self._unsaved_decisions[made.request] = made
+        request = made.request
+        if request is not None:
+            # Whether or not anybody waits for the answer any more, the row counts until it can be looked up.
+            self._made[request] = made, saving
+            saving.add_done_callback(lambda _: self._made.pop(request))
         self._recent[made.number] = made
         while len(self._recent) > _KEPT:
             self._recent.popitem(last=False)
@@ -176,18 +180,21 @@ class Service:
                 raise Refused(409, f"{decision_id} was observed before, with other times; a trip is observed once")
             await self._saved(saving)
             return True
-        if request is not None and self._is_taken(request):
+        if request is not None and (request in self._brought or self.journal.observation_of_request(request)):
             raise Refused(409, f"request {request!r} brought another observation before; give every request its own id")
         self._number()
         self.desk.observe(made.decision, seconds, total=total)
         saving = self.journal.append(row)
-        self._unsaved_observations[made.number] = row, saving
+        self._seen[made.number] = row, saving
+        self._brought.add(request or "")
+        saving.add_done_callback(lambda _: self._forget(row))
         self._maybe_snapshot()
-        try:
-            await self._saved(saving)
-        finally:
-            self._unsaved_observations.pop(made.number, None)
+        await self._saved(saving)
         return False
+
+    def _forget(self, row: Observed) -> None:
+        del self._seen[row.decision]
+        self._brought.discard(row.request or "")
 
     def _decision(self, decision_id: str) -> Recommended:
         token, _, text = decision_id.partition("-")
@@ -200,13 +207,7 @@ class Service:
         return made
 
     def _observation_of(self, decision: int) -> "tuple[Observed | None, asyncio.Future[None] | None]":
-        if decision in self._unsaved_observations:
-            return self._unsaved_observations[decision]
-        return self.journal.observation_of(decision), None
-
-    def _is_taken(self, request: str) -> bool:
-        waiting = any(row.request == request for row, _ in self._unsaved_observations.values())
-        return waiting or self.journal.observation_of_request(request) is not None
+        return self._seen[decision] if decision in self._seen else (self.journal.observation_of(decision), None)
 
     # ---- the disk ------------------------------------------------------------------------------------
 
