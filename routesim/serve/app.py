@@ -94,7 +94,13 @@ def _add_service(app: FastAPI, service: Service) -> None:
     def route(ends: Ends, action: int) -> bytes:
         return json.dumps(_route(network, action, service.desk.pairs[ends].paths[action])).encode()
 
-    @app.post("/recommend", response_model=Recommendation, responses=_only(400, 404, 409, 413, 429, 503))
+    observed = {"operationId": "observe", "requestBody": {"decision_id": "$response.body#/decision_id"}}
+    linked: dict[int | str, dict[str, Any]] = {200: {"links": {"observe": observed}}}
+    problems = _only(400, 404, 409, 413, 429, 503)
+
+    @app.post(
+        "/recommend", operation_id="recommend", response_model=Recommendation, responses={**linked, **problems}
+    )
     async def recommend(asked: RecommendRequest | None = None) -> Response:
         """Recommend a route and count it as driven from now on."""
         asked = asked or RecommendRequest()
@@ -108,7 +114,7 @@ def _add_service(app: FastAPI, service: Service) -> None:
         content = b'%s,"route":%s}' % (json.dumps(head).encode()[:-1], route(ends, made.decision.action))
         return Response(content, media_type="application/json")
 
-    @app.post("/observe", response_model=Noted, responses=_only(400, 404, 409, 413, 503))
+    @app.post("/observe", operation_id="observe", response_model=Noted, responses=_only(400, 404, 409, 413, 503))
     async def observe(seen: ObserveTotal | ObserveEdges) -> Response:
         """Tell how long a recommended trip took; late and in any order."""
         total = isinstance(seen, ObserveTotal)
@@ -116,13 +122,13 @@ def _add_service(app: FastAPI, service: Service) -> None:
         repeated = await service.observe(seen.decision_id, seconds, total=total, request=seen.request_id)
         return JSONResponse({"decision_id": seen.decision_id, "repeated": repeated})
 
-    @app.get("/loads", response_model=Loads, responses=_only(400))
+    @app.get("/loads", operation_id="loads", response_model=Loads, responses=_only(400))
     async def loads() -> Response:
         """Return how often the recommendations of the window use each edge, those in use only."""
         used = [{"edge": edge, "count": count} for edge, count in service.desk.loads()]
         return JSONResponse({"window": served.window, "recommended": service.desk.recommended, "edges": used})
 
-    @app.get("/state", response_model=ServiceState, responses=_only(400))
+    @app.get("/state", operation_id="state", response_model=ServiceState, responses=_only(400))
     async def state() -> Response:
         """Return what is served, and what has happened so far."""
         origin, destination = (spell(network, node) for node in served.ends)
@@ -142,7 +148,7 @@ def _add_service(app: FastAPI, service: Service) -> None:
             }
         )
 
-    @app.get("/health", response_model=Health, responses=_only(400, 503))
+    @app.get("/health", operation_id="health", response_model=Health, responses=_only(400, 503))
     async def health() -> Response:
         """Tell whether requests can be acknowledged."""
         if service.journal.broken is not None:

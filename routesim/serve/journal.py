@@ -209,7 +209,7 @@ class Journal:
             try:
                 await loop.run_in_executor(self._thread, self._commit, batch)
                 waiting.set_result(None)
-            except sqlite3.Error as problem:
+            except Exception as problem:
                 # What is in memory is ahead of the disk from here on, so nothing more may be acknowledged.
                 self.broken = str(problem)
                 waiting.set_exception(ResultsError(f"the journal cannot be written: {problem}"))

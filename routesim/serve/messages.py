@@ -1,11 +1,12 @@
 """What the service is asked and answers, as models that check themselves and describe themselves to OpenAPI."""
 
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 MOST_SECONDS = 1e7
 MOST_EDGES = 10_000
+MOST_LABEL = 2**53  # the whole numbers that JSON says exactly everywhere
 
 
 class _Message(BaseModel):
@@ -33,7 +34,12 @@ class Point(_Message):
     lat: float = Field(ge=-90, le=90)
 
 
-Label: TypeAlias = Annotated[int, Field(ge=-(2**63), lt=2**63)] | Name
+def _whole(value: Any) -> Any:
+    """Return 7 for 7.0, which is the same number in JSON."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+Label: TypeAlias = Annotated[int, BeforeValidator(_whole), Field(ge=-MOST_LABEL, le=MOST_LABEL)] | Name
 Place: TypeAlias = Point | Label
 
 

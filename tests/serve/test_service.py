@@ -3,6 +3,7 @@
 import json
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,7 @@ def test_a_recommendation_is_a_route_of_the_network(tmp_path: Path) -> None:
         points = route["line"]["coordinates"]
         assert points[0] == pytest.approx([network.lon[ends[0]], network.lat[ends[0]]], abs=1e-5)
         assert points[-1] == pytest.approx([network.lon[ends[-1]], network.lat[ends[-1]]], abs=1e-5)
-        assert all(one != two for one, two in zip(points, points[1:], strict=False))
+        assert all(one != two for one, two in pairwise(points))
         assert route["free_flow_s"] == pytest.approx(network.free_flow_s[edges].sum(), abs=1e-3)
         assert client.get("/loads").json()["edges"] == [{"edge": edge, "count": 1} for edge in sorted(edges)]
         state = client.get("/state").json()
