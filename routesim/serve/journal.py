@@ -11,6 +11,7 @@ import sqlite3
 import zipfile
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -98,19 +99,20 @@ class Journal:
         self._waiting: asyncio.Future[None] | None = None
         self._writing: asyncio.Task[None] | None = None
         self.broken: str | None = None
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            self._lock = _hold(folder)
-            self._writer = sqlite3.connect(folder / _FILE, isolation_level=None, check_same_thread=False)
-            self._writer.execute("pragma journal_mode = wal")
-            self._writer.execute("pragma synchronous = full")
-            self._writer.executescript(_SCHEMA)
-            self._reader = sqlite3.connect(folder / _FILE, isolation_level=None, check_same_thread=False)
-            self.token = self._check(folder, {"format": _FORMAT, **about})
-        except (sqlite3.Error, OSError) as problem:
-            raise ResultsError(
-                f"cannot keep a state in {folder}: {problem}; give another folder with --state"
-            ) from None
+        with ExitStack() as opened:
+            try:
+                folder.mkdir(parents=True, exist_ok=True)
+                self._lock = opened.enter_context(closing(_hold(folder)))
+                self._writer = opened.enter_context(closing(_connect(folder / _FILE)))
+                self._writer.execute("pragma journal_mode = wal")
+                self._writer.execute("pragma synchronous = full")
+                self._writer.executescript(_SCHEMA)
+                self._reader = opened.enter_context(closing(_connect(folder / _FILE)))
+                self.token = self._check(folder, {"format": _FORMAT, **about})
+            except (sqlite3.Error, OSError) as problem:
+                advice = "give another folder with --state"
+                raise ResultsError(f"cannot keep a state in {folder}: {problem}; {advice}") from None
+            self._opened = opened.pop_all()
         # One thread: SQLite has one writer anyway, and commits stay in order.
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="journal")
 
@@ -238,13 +240,17 @@ class Journal:
         if self._writing is not None:
             await self._writing
         self._thread.shutdown()
-        for connection in (self._reader, self._writer, self._lock):
-            connection.close()
+        self._opened.close()
+
+
+def _connect(path: Path, patience_s: float = 5.0) -> sqlite3.Connection:
+    # The writer works in a thread of its own, and an application may be closed in another than it was made in.
+    return sqlite3.connect(path, timeout=patience_s, isolation_level=None, check_same_thread=False)
 
 
 def _hold(folder: Path) -> sqlite3.Connection:
     """Return a lock on the folder that ends with the process, however it ends."""
-    lock = sqlite3.connect(folder / _LOCK, timeout=0.0, isolation_level=None, check_same_thread=False)
+    lock = _connect(folder / _LOCK, patience_s=0.0)
     try:
         lock.execute("begin exclusive")
     except sqlite3.OperationalError:

@@ -48,6 +48,7 @@ class Server:
             if found:
                 self.address = found[1]
                 return
+        self.kill()
         raise AssertionError(f"the service did not start: {self.said}")
 
     def __enter__(self) -> "Server":
