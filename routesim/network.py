@@ -206,6 +206,12 @@ class RoadNetwork:
     def __repr__(self) -> str:
         return f"<RoadNetwork {self.name or 'unnamed'}: {self.n_nodes} nodes, {self.n_edges} edges>"
 
+    def _repr_html_(self) -> str:
+        """Show a small map of the roads in a notebook."""
+        from routesim.report.notebook import network_html  # upward on purpose: nothing else here draws
+
+        return network_html(self)
+
     # ---- what is where -------------------------------------------------------------------------------
 
     @property

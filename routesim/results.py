@@ -105,6 +105,12 @@ class Run:
             **self.details,
         }
 
+    def _repr_html_(self) -> str:
+        """Show the summary and the curve of the average regret in a notebook."""
+        from routesim.report.notebook import run_html  # upward on purpose: nothing else here draws
+
+        return run_html(self)
+
     def save(self, folder: str | Path) -> None:
         """Write `summary.json` and `rounds.parquet` into a new folder, or replace an earlier result there."""
 

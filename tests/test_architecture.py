@@ -48,10 +48,12 @@ ORDER = [
     "serve",
     "cli",
 ]
+# A RoadNetwork and a Run show themselves in a notebook.
 # RoadNetwork.from_osm and its siblings are where people look for the importers, which make RoadNetworks.
 # TrafficSimulator.run takes learners and lists of paths, which are made routers; Traffic is set beside assignments.
 LATE = {
-    "network.py": {"importers"},
+    "network.py": {"importers", "report"},
+    "results.py": {"report"},
     "simulator.py": {"routers"},
     "traffic.py": {"planning", "results"},
 }

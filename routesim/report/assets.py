@@ -1,17 +1,39 @@
-"""What a page needs inside itself to work without a network: Leaflet's script and style, and safe text."""
+"""What a page needs inside itself to work without a network: scripts, styles, safe text, whole files."""
 
 import base64
 import html
+import os
 import re
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
+from importlib import resources
 from importlib.metadata import distribution
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from branca.element import Element
+from branca.element import Element, MacroElement
 from jinja2 import Template
+
+from routesim.errors import ResultsError
+
+if TYPE_CHECKING:
+    import folium
 
 _LEAFLET = "xstatic/pkg/leaflet/data"
 _NOTICE = "Leaflet 1.9.3, (c) 2010-2022 Vladimir Agafonkin, (c) 2010-2011 CloudMade, BSD-2-Clause licence"
+TILES = "https://tile.openstreetmap.org"
+# The browser itself refuses every request but the tiles, which are asked for only when the reader switches them on.
+_POLICY = (
+    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "
+    f"img-src data: {TILES}; base-uri 'none'; form-action 'none'"
+)
+_HEAD = (
+    f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
+    '<meta name="viewport" content="width=device-width, initial-scale=1">'
+    '<meta name="color-scheme" content="light dark"><link rel="icon" href="data:,">'
+)
 
 
 class Inline(Element):
@@ -24,10 +46,90 @@ class Inline(Element):
         self.text = text
 
 
+class Markup(MacroElement):
+    """Markup in the body and a script behind the maps, both as they are.
+
+    What a macro of branca returns is read as a template once more, and a street called {{7*7}} would be calculated:
+    so both are handed over without a macro.
+    """
+
+    def __init__(self, name: str, markup: str, code: str = "") -> None:
+        super().__init__()
+        self._name, self._id = "markup", name
+        self.markup, self.code = markup, code
+
+    def render(self, **_: object) -> None:
+        """Put both into the figure."""
+        figure = self.get_root()
+        figure.html.add_child(Inline(self.markup), name=self.get_name())
+        if self.code:
+            figure.script.add_child(Inline(self.code), name=self.get_name())
+
+
+def bare_map(name: str) -> "folium.Map":
+    """Return a folium map that asks nobody for anything and is always called the same."""
+    import folium
+
+    made = folium.Map(tiles=None, location=(0.0, 0.0), zoom_start=2, zoom_snap=0.25, zoom_delta=0.5, prefer_canvas=True)
+    made._id = name
+    made.default_js, made.default_css = [], []
+    return made
+
+
+def render(title: str, styles: str, parts: "list[folium.Map | Markup]") -> str:
+    """Return a whole page of folium maps and markup in this order, with Leaflet inside."""
+    from branca.element import Figure
+
+    figure = Figure()
+    figure._id = "page"
+    figure.header.add_child(Inline(_HEAD), name="policy")
+    figure.header.add_child(Inline(f"<title>{escape(title)}</title>"), name="page_title")
+    figure.header.add_child(Inline(f"{leaflet_style()}<style>{styles}</style>"), name="style")
+    figure.header.add_child(Inline(leaflet_script()), name="script")
+    for part in parts:
+        figure.add_child(part)
+    text: str = figure.render()
+    # folium forbids readers to enlarge the page, and leaves out its language.
+    text = re.sub(r'<meta name="viewport" content="width=device-width,\s+initial-scale=1.0, maximum[^>]*>', "", text)
+    return text.replace("<html>", '<html lang="en">', 1)
+
+
 def escape(text: str) -> str:
     """Return `text` so that it shows as itself in HTML, and also inside a script's quotes or template literal."""
     escaped = html.escape(text, quote=True)
     return re.sub(r"[`${}\\]", lambda found: f"&#{ord(found[0])};", escaped)
+
+
+@cache
+def own_file(name: str) -> str:
+    """Return a script, style or markup of this folder."""
+    return (resources.files("routesim.report") / name).read_text(encoding="utf-8")
+
+
+@contextmanager
+def whole_file(path: str | Path) -> Iterator[Path]:
+    """Give a temporary path beside `path` to write to, and move it there only when all went well."""
+    target = Path(path)
+    try:
+        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.stem}-", suffix=target.suffix)
+        os.close(handle)
+    except OSError as problem:
+        raise ResultsError(f"cannot write {target}: {problem.strerror or problem}") from problem
+    temporary = Path(name)
+    try:
+        yield temporary
+        temporary.chmod(0o644)
+        temporary.replace(target)
+    except (OSError, ValueError) as problem:
+        raise ResultsError(f"cannot write {target}: {problem}") from problem
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_text(path: str | Path, text: str) -> None:
+    """Write a page whole or not at all; half characters that no file can hold become question marks."""
+    with whole_file(path) as temporary:
+        temporary.write_bytes(text.encode("utf-8", errors="replace"))
 
 
 @cache
