@@ -121,7 +121,9 @@ def main() -> None:
     print(f"{given.scenario}, {given.connections} connections, {asked}, {seconds:.1f} s")
     print(f"recommend: {len(took):,} answers, {len(took) / seconds:,.0f} a second; observe: {load.observed:,}")
     print(f"errors: {len(load.errors)} {load.errors[:1]}")
-    print(f"answer: median {np.median(took):.1f} ms, 99 % {took[int(0.99 * len(took))]:.1f} ms, longest {took[-1]:.0f} ms")
+    print(
+        f"answer: median {np.median(took):.1f} ms, 99 % {took[int(0.99 * len(took))]:.1f} ms, longest {took[-1]:.0f} ms"
+    )
     print(f"processor time of the service: {used / seconds:.0%} of one core")
     if load.errors:
         raise SystemExit(1)

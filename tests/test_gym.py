@@ -6,13 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from gymnasium.utils.env_checker import check_env
 from town import town
 
 import routesim as rs
-
-pytest.importorskip("gymnasium", reason="the extra `gym` is not installed")
-
-from gymnasium.utils.env_checker import check_env
 
 
 def arms(window: int = 3) -> rs.RoundEnvironment:

@@ -98,9 +98,7 @@ def _add_service(app: FastAPI, service: Service) -> None:
     linked: dict[int | str, dict[str, Any]] = {200: {"links": {"observe": observed}}}
     problems = _only(400, 404, 409, 413, 429, 503)
 
-    @app.post(
-        "/recommend", operation_id="recommend", response_model=Recommendation, responses={**linked, **problems}
-    )
+    @app.post("/recommend", operation_id="recommend", response_model=Recommendation, responses={**linked, **problems})
     async def recommend(asked: RecommendRequest | None = None) -> Response:
         """Recommend a route and count it as driven from now on."""
         asked = asked or RecommendRequest()

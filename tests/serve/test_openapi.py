@@ -4,10 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-pytest.importorskip("fastapi", reason="the extra `serve` is not installed")
-schemathesis = pytest.importorskip("schemathesis", reason="schemathesis is not installed")
-
+import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
 from schemathesis.generation import GenerationMode
 

@@ -4,7 +4,7 @@
 const $ = (id) => document.getElementById(id);
 const LOADS = ["#f0c000", "#f07800", "#d0104c", "#6a0060"];
 
-let roads, map, state;
+let roads, map, state, drawing;
 let ends = [];
 let decision = null;
 const layers = {};
@@ -41,7 +41,7 @@ function nearest(at) {
 function choose(node) {
   if (ends.length === 2 || (ends.length === 1 && ends[0].label === node.label)) return;
   ends.push(node);
-  L.circleMarker(place(node.x, node.y), {radius: 8, color: "#fff", weight: 2, fillColor: "#202020", fillOpacity: 1})
+  L.circleMarker(place(node.x, node.y), {renderer: drawing, radius: 8, color: "#fff", weight: 2, fillColor: "#202020", fillOpacity: 1})
     .bindTooltip(ends.length === 1 ? "origin" : "destination", {permanent: true, direction: "top", offset: [0, -8]})
     .addTo(layers.ends);
   const ready = ends.length === 2;
@@ -70,8 +70,8 @@ async function recommend() {
   decision = await ask("recommend", body);
   const {route} = decision, expected = decision.expected_time_s.toFixed(0);
   layers.route.clearLayers();
-  L.polyline(line(route.line.coordinates), {color: "#0072b2", weight: 6, opacity: 0.75, className: "route"})
-    .addTo(layers.route);
+  L.polyline(line(route.line.coordinates), {renderer: drawing, color: "#0072b2", weight: 6, opacity: 0.75,
+                                            className: "route"}).addTo(layers.route);
   $("route").textContent =
     `Route ${route.number + 1}: ${expected} s expected, ${route.free_flow_s.toFixed(0)} s on empty roads.`;
   $("seconds").value = decision.expected_time_s.toFixed(1);
@@ -93,8 +93,8 @@ async function refresh() {
   layers.loads.clearLayers();
   for (const {edge, count} of loads.edges) {
     const colour = LOADS[Math.min(count, LOADS.length) - 1];
-    L.polyline(line(roads.lines[edge]), {color: colour, weight: 3 + 3 * Math.min(count, 6), opacity: 0.55,
-                                         className: "load"})
+    L.polyline(line(roads.lines[edge]), {renderer: drawing, color: colour, weight: 3 + 3 * Math.min(count, 6),
+                                         opacity: 0.55, className: "load"})
       .bindTooltip(`${count} of the last ${loads.window} recommendations`, {sticky: true}).addTo(layers.loads);
   }
   state = await ask("state");
@@ -122,8 +122,9 @@ async function begin() {
   map.attributionControl.setPrefix(false).addAttribution(credit.innerHTML);
   const drawn = roads.lines.filter((points) => points.length > 1).map(line);
   const backdrop = L.polyline(drawn, {color: "#b4bcc6", weight: 1.5, interactive: false}).addTo(map);
-  const svg = L.svg();
-  for (const name of ["loads", "route", "ends"]) layers[name] = L.featureGroup([], {renderer: svg}).addTo(map);
+  // The many roads are one picture; what can be pointed at is drawn on top, piece by piece.
+  drawing = L.svg({padding: 0.5});
+  for (const name of ["loads", "route", "ends"]) layers[name] = L.layerGroup().addTo(map);
   if (drawn.length) map.fitBounds(backdrop.getBounds(), {padding: [20, 20]}); else map.setView([0, 0], 1);
   L.control.scale({imperial: false}).addTo(map);
   map.on("click", (event) => choose(nearest(event.latlng)));
