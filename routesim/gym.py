@@ -8,11 +8,16 @@ import copy
 from collections.abc import Generator
 from typing import Any, Literal, TypeAlias
 
-import gymnasium
 import numpy as np
-from gymnasium import spaces
-from gymnasium.envs.registration import EnvSpec
 from numpy.typing import NDArray
+
+try:
+    import gymnasium
+    from gymnasium import spaces
+    from gymnasium.envs.registration import EnvSpec
+except ModuleNotFoundError as missing:
+    advice = "install it with: pip install 'routesim[gym]'"
+    raise ModuleNotFoundError(f"these environments need {missing.name}; {advice}", name=missing.name) from None
 
 from routesim.actions import ActionSet
 from routesim.checks import number, whole

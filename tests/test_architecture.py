@@ -164,7 +164,7 @@ def test_type_checkers_see_the_same_names() -> None:
 
 @pytest.mark.parametrize("statement", ["import routesim", "import routesim.cli"])
 def test_importing_is_cheap(statement: str) -> None:
-    heavy = ("numpy", "numba", "scipy", "matplotlib", "pyarrow", "pydantic", "networkx")
+    heavy = ("numpy", "numba", "scipy", "matplotlib", "pyarrow", "pydantic", "networkx", "gymnasium", "fastapi")
     code = f"{statement}; import sys; print([name for name in {heavy} if name in sys.modules])"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "[]"

@@ -202,3 +202,10 @@ def test_gymnasium_is_imported_on_use_only() -> None:
     code = "import routesim as rs, sys; rs.ActionSet; print('gymnasium' in sys.modules)"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "False"
+
+
+def test_without_gymnasium_the_message_says_what_to_install() -> None:
+    code = "import sys; sys.modules['gymnasium'] = None; import routesim as rs; rs.RoundsEnv"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert out.returncode == 1
+    assert "pip install 'routesim[gym]'" in out.stderr

@@ -2,6 +2,8 @@
 
 import json
 import sqlite3
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
@@ -230,6 +232,50 @@ def test_a_form_of_another_site_cannot_pass_as_json(tmp_path: Path) -> None:
         assert answer.status_code == 422
 
 
+GRAPH = """
+kind = "city"
+title = "Two bridges"
+rounds = 10
+replications = 1
+seed = 0
+learners = ["UCB1"]
+
+[city]
+origin = "home"
+destination = "work"
+window = {window}
+noise = 0.1
+routes = 4
+method = "all"
+congestion = {{ name = "linear", slope = 1.0 }}
+edges = [
+  {{ from = "home", to = "north", free_flow_s = 10.0 }},
+  {{ from = "north", to = "work", free_flow_s = 10.0 }},
+  {{ from = "home", to = "south", free_flow_s = 12.0 }},
+  {{ from = "south", to = "work", free_flow_s = 12.0 }},
+]
+"""
+
+
+@pytest.mark.parametrize("window", [0, 3])
+def test_roads_without_places_are_served_by_their_labels(tmp_path: Path, window: int) -> None:
+    scenario = tmp_path / "bridges.toml"
+    scenario.write_text(GRAPH.format(window=window))
+    with client_of(tmp_path / "state", str(scenario)) as client:
+        for _ in range(5):
+            told = recommend(client)
+            assert observe(client, told, 20.0).status_code == 200
+        assert told["route"]["line"]["coordinates"] == []
+        assert len(client.get("/loads").json()["edges"]) == (0 if window == 0 else 4)
+        trip = {"origin": "north", "destination": "work"}
+        assert recommend(client, trip=trip)["route"]["nodes"] == ["north", "work"]
+        assert client.post("/recommend", json={"trip": {**trip, "origin": {"lon": 0, "lat": 0}}}).status_code == 404
+        assert client.post("/recommend", json={"trip": {"origin": "work", "destination": "home"}}).status_code == 404
+        assert client.get("/page/roads.json").json()["nodes"] == []
+    with client_of(tmp_path / "state", str(scenario)) as client:
+        assert client.get("/state").json()["recommended"] == 6
+
+
 def test_travellers_are_named(tmp_path: Path) -> None:
     with client_of(tmp_path, "helsinki-travellers") as client:
         told = recommend(client, traveller="calm", conditions=["rain"], request_id="a")
@@ -361,3 +407,12 @@ def test_the_page_has_all_it_needs(tmp_path: Path) -> None:
         assert client.get("/page/secret").status_code == 404
         assert json.loads(client.get("/openapi.json").text)["info"]["title"] == "routesim"
         assert client.get("/docs").status_code == 404
+
+
+def test_without_the_extra_the_message_says_what_to_install(tmp_path: Path) -> None:
+    code = "import sys; sys.modules['uvicorn'] = None; from routesim.cli import main; main()"
+    words = [sys.executable, "-c", code, "serve", "helsinki", "--state", str(tmp_path / "state")]
+    out = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert out.returncode == 2
+    assert out.stderr.strip() == "routesim: serving needs uvicorn; install it with: pip install 'routesim[serve]'"
+    assert not (tmp_path / "state").exists()
