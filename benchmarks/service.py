@@ -124,7 +124,9 @@ def main() -> None:
     print(
         f"answer: median {np.median(took):.1f} ms, 99 % {took[int(0.99 * len(took))]:.1f} ms, longest {took[-1]:.0f} ms"
     )
-    print(f"processor time of the service: {used / seconds:.0%} of one core")
+    requests = len(took) + load.observed
+    print(f"processor time of the service: {used / seconds:.0%} of one core, {1000 * used / requests:.2f} ms a request")
+    print(f"load of the machine in the last minute: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
     if load.errors:
         raise SystemExit(1)
 

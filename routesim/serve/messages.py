@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 MOST_SECONDS = 1e7
 MOST_EDGES = 10_000
@@ -34,12 +34,7 @@ class Point(_Message):
     lat: float = Field(ge=-90, le=90)
 
 
-def _whole(value: Any) -> Any:
-    """Return 7 for 7.0, which is the same number in JSON."""
-    return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
-Label: TypeAlias = Annotated[int, BeforeValidator(_whole), Field(ge=-MOST_LABEL, le=MOST_LABEL)] | Name
+Label: TypeAlias = Annotated[int, Field(ge=-MOST_LABEL, le=MOST_LABEL)] | Name
 Place: TypeAlias = Point | Label
 
 
@@ -48,6 +43,12 @@ class Trip(_Message):
 
     origin: Place = Field(description="a place, or the label of a node")
     destination: Place = Field(description="a place, or the label of a node")
+
+    @field_validator("origin", "destination", mode="before")
+    @classmethod
+    def _whole(cls, value: Any) -> Any:
+        """Take 7.0 for 7, which is the same number in JSON."""
+        return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 class RecommendRequest(_Message):
