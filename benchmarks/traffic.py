@@ -40,6 +40,8 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.side_by_side import note
+
 SIDE, VEHICLES, PAIRS, SECONDS = 30, 100_000, 2_000, 3_600
 LENGTH_M, SPEED_MS, CAPACITY_VPH = 500.0, 15.0, 1800.0
 
@@ -268,7 +270,18 @@ def main() -> None:
     for case in [*sys.argv[1:]] or [name for name in CASES if name != "ours"]:
         other = measured(case)
         if ours and other and case in ("uxsim-1", "uxsim-5", "path4gmns"):
-            print(f"  routesim is {ours['rate'] / other['rate']:.1f} times as fast, at cheaper physics")
+            ratio = ours["rate"] / other["rate"]
+            print(f"  routesim is {ratio:.1f} times as fast, at cheaper physics")
+            note(
+                f"{VEHICLES:,} vehicles on a 30 × 30 grid, beside {CASES[case][0]}",
+                f"{ours['rate'] / 1e6:.1f} million entries/s, {ours['memory_mib']:.0f} MiB",
+                f"{ratio:.1f} × (cheaper physics; there {other['memory_mib']:,.0f} MiB)",
+            )
+        elif other and case == "million":
+            note(
+                "the same with a million vehicles",
+                f"{other['rate'] / 1e6:.1f} million entries/s, {other['memory_mib']:.0f} MiB",
+            )
 
 
 if __name__ == "__main__":
