@@ -30,6 +30,7 @@ ORDER = [
     "features",
     "trip_costs",
     "rounds",
+    "reward_checks",
     "environment",
     "contextual",
     "demand",

@@ -7,13 +7,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from routesim.actions import ActionSet
-from routesim.environment import checked_rewards, checked_window
 from routesim.errors import InputError
 from routesim.planning.base import Plan, Policy
 from routesim.planning.choices import PathSet, RoadGraph
 from routesim.planning.edgewise import WarmStart, plan_graph, plan_paths
 from routesim.planning.exact import ExactPlanner, fits
 from routesim.planning.stored import edgewise_state, restored_edgewise, restored_exact, table_state
+from routesim.reward_checks import checked_rewards, checked_window
 from routesim.state import State
 
 Method: TypeAlias = Literal["auto", "exact", "karp", "edgewise"]
