@@ -8,6 +8,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from benchmarks.side_by_side import note
+
 SWEEP = """
 kind = "city"
 title = "Helsinki over windows and noise"
@@ -49,6 +51,11 @@ def main() -> None:
         for _ in range(chosen.repeats):
             one, two = _run(folder, 1), _run(folder, 2)
             print(f"one worker {one[0]:.1f} s, two workers {two[0]:.1f} s: {one[0] / two[0]:.2f} times the throughput")
+            note(
+                "a sweep with two worker processes, start-up included",
+                f"{two[0]:.0f} s",
+                f"{one[0] / two[0]:.2f} × one worker",
+            )
             if one[1] != two[1]:
                 sys.exit("the results differ")
 

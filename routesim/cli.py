@@ -11,6 +11,8 @@ from typing import Annotated, cast
 
 import typer
 
+from routesim.serve.command import serve
+
 app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -18,6 +20,9 @@ app = typer.Typer(
 )
 _INTERRUPTED = 130
 AsJson = Annotated[bool, typer.Option("--json", help="Write JSON, for scripts.")]
+
+
+app.command()(serve)
 
 
 def _show_version(wanted: bool) -> None:

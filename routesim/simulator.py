@@ -5,7 +5,7 @@ at exactly t only when their event came first, itself never. The edge then takes
 free_flow_s x congestion(count) x noise, at least a millisecond. See `routesim.events` for the order of events.
 """
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,8 @@ from routesim.demand import Demand, Trips
 from routesim.errors import InputError, NoPathError, RouteError
 from routesim.events import Floats, Ints
 from routesim.network import RoadNetwork
-from routesim.routing import Departures, Driven, Lessons, Router, TrafficTask, check_routes
+from routesim.queue import empty_queue
+from routesim.routing import Departures, Driven, Lessons, Router, Routes, TrafficTask, check_routes
 from routesim.search import Graph, Workspace, shortest_tree
 from routesim.traffic import Traffic
 from routesim.trip_costs import TripCosts
@@ -92,11 +93,14 @@ class TrafficSimulator:
 
         if until_s is not None and not until_s > 0:
             raise InputError(f"until_s must be above 0, got {until_s}")
-        return _Drive(self, as_router(router), seed, np.inf if until_s is None else float(until_s)).run()
+        return Drive(self, as_router(router), seed, np.inf if until_s is None else float(until_s)).run()
 
 
-class _Drive:
-    """One run: the arrays of the compiled core, and the router they wait for."""
+class Drive:
+    """One run: the arrays of the compiled core, and the router they wait for.
+
+    `run` asks the router. Whoever decides elsewhere takes the `questions` one by one and sends the answers.
+    """
 
     def __init__(self, simulator: TrafficSimulator, router: Router, seed: int, until_s: float) -> None:
         self.simulator, self.router, self.until_s = simulator, router, until_s
@@ -132,9 +136,9 @@ class _Drive:
             np.empty(0, dtype=np.int32) if costs is None else costs.draw(np.random.default_rng(streams[4]), n),
             np.zeros(0 if costs is None else n),
         )
-        clock = np.zeros(12, dtype=np.int64)
-        clock[events.SERIAL] = n
-        self.queue = events.Queue(np.empty(n), np.empty(n, dtype=np.int64), clock)
+        self.clock = np.zeros(11, dtype=np.int64)
+        self.clock[events.SERIAL] = n
+        self.queue = empty_queue(n)
         self.paths: Ints = np.empty(max(1024, 4 * n_nodes), dtype=np.int32)
         table = np.empty((0, 0)) if simulator._bpr is not None else self._table(64)
         alpha, capacity, beta = simulator._bpr or (np.empty(0), np.empty(0), np.empty(0))
@@ -260,6 +264,18 @@ class _Drive:
         return np.asarray(table[edges if len(table) > 1 else 0, numbers], dtype=np.float64)
 
     def run(self) -> Traffic:
+        """Let the router answer every question, and return what happened."""
+        questions = self.questions()
+        asked = next(questions, None)
+        while asked is not None:
+            try:
+                asked = questions.send(self.router.route(asked))
+            except StopIteration:
+                asked = None
+        return self.traffic()
+
+    def questions(self) -> Generator[Departures, Routes, None]:
+        """Drive up to each departure that needs a decision, hand it out and wait for its routes; to the end."""
         interval, n = self.router.interval_s, len(self.trips.departure_s)
         if interval is not None and not interval >= 0:
             raise InputError(f"a router's interval_s is None or at least 0 seconds, got {interval}")
@@ -267,7 +283,7 @@ class _Drive:
         if self.simulator.reroute_share > 0:
             self._steer()
         if interval is None:
-            self._ask(0, n, float(self.trips.departure_s[0]) if n else 0.0)
+            yield from self._ask(0, n, float(self.trips.departure_s[0]) if n else 0.0)
             asked = n
         pause = np.inf if interval is None or interval == 0 or n == 0 else float(self.trips.departure_s[0])
         while True:
@@ -279,6 +295,7 @@ class _Drive:
                 self.noise_seed,
                 self.simulator.reroute_s if self.simulator.reroute_share > 0 else 0.0,
                 self.queue,
+                self.clock,
                 self.vehicles,
                 self.paths,
                 self.roads,
@@ -292,15 +309,14 @@ class _Drive:
             if answer == events.PAUSED:
                 assert interval is not None  # noqa: S101 - only intervals pause
                 last = int(np.searchsorted(self.trips.departure_s, pause + interval, side="left"))
-                self._ask(asked, last, pause)
+                yield from self._ask(asked, last, pause)
                 asked, pause = last, pause + interval if last < n else np.inf
             elif answer == events.ASKS:
-                vehicle = int(self.queue.clock[events.WANTED])
-                self._ask(vehicle, vehicle + 1, float(self.trips.departure_s[vehicle]))
+                vehicle = int(self.clock[events.WANTED])
+                yield from self._ask(vehicle, vehicle + 1, float(self.trips.departure_s[vehicle]))
             else:
                 self._meet(answer)
         self._learn()
-        return self._traffic()
 
     def _meet(self, need: int) -> None:
         """Make room for what the core asked for."""
@@ -311,24 +327,24 @@ class _Drive:
         elif need == events.LOADS_FULL:
             self.loads = self.loads._replace(rows=_longer(self.loads.rows, 2 * len(self.loads.rows)))
         elif need == events.TABLE_SHORT:
-            self.roads = self.roads._replace(table=self._table(2 * (int(self.queue.clock[events.WANTED]) + 1)))
+            self.roads = self.roads._replace(table=self._table(2 * (int(self.clock[events.WANTED]) + 1)))
         elif need == events.LOG_FULL:
             self._learn()
         else:
-            raise self._no_way(int(self.queue.clock[events.WANTED]))
+            raise self._no_way(int(self.clock[events.WANTED]))
 
     def _learn(self) -> None:
-        logged = int(self.queue.clock[events.LOGGED])
+        logged = int(self.clock[events.LOGGED])
         if logged:
             rows = self.lessons.log[:logged]
             vehicles, places, edges, counts = rows[:, :4].T.astype(np.int64)
             entered_s, took, costs = rows[:, 4:].T.copy()
             kinds = None if self.simulator.trip_costs is None else self.vehicles.kind[vehicles]
             self.router.learn(Driven(vehicles, places, edges, counts, entered_s, took, costs, kinds))
-            self.queue.clock[events.LOGGED] = 0
+            self.clock[events.LOGGED] = 0
 
-    def _ask(self, first: int, last: int, now_s: float) -> None:
-        """Ask the router about the vehicles first … last - 1, check its answer and put it into the core."""
+    def _ask(self, first: int, last: int, now_s: float) -> Generator[Departures, Routes, None]:
+        """Ask about the vehicles first … last - 1, check the answer and put it into the core."""
         self._learn()
         if first == last:
             return
@@ -342,13 +358,13 @@ class _Drive:
             self.trips.departure_s[first:last],
             None if self.simulator.trip_costs is None else self.vehicles.kind[first:last],
         )
-        routes = self.router.route(departures)
+        routes = yield departures
         check_routes(self.network, routes, departures)
-        used = int(self.queue.clock[events.USED_PATHS])
+        used = int(self.clock[events.USED_PATHS])
         if used + len(routes.edges) > len(self.paths):
             self.paths = _longer(self.paths, 2 * (used + len(routes.edges)))
         self.paths[used : used + len(routes.edges)] = routes.edges
-        self.queue.clock[events.USED_PATHS] += len(routes.edges)
+        self.clock[events.USED_PATHS] += len(routes.edges)
         if routes.tolls is not None:
             self.roads.toll[:] = routes.tolls
         if routes.weights is not None:
@@ -367,8 +383,9 @@ class _Drive:
     def _trip_cost(self) -> Floats:
         return np.where(np.isfinite(self.vehicles.arrival_s), self.vehicles.cost, np.nan)
 
-    def _traffic(self) -> Traffic:
-        clock, loads = self.queue.clock, self.loads
+    def traffic(self) -> Traffic:
+        """Return what happened so far."""
+        clock, loads = self.clock, self.loads
         touched = loads.touched[: clock[events.TOUCHED]].astype(np.int64)
         now = np.column_stack((np.full(len(touched), clock[events.BIN]), touched, loads.now[touched]))
         rows = np.concatenate((loads.rows[: clock[events.USED_LOADS]], now))

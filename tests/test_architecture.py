@@ -35,6 +35,7 @@ ORDER = [
     "contextual",
     "demand",
     "city_demand",
+    "queue",
     "events",
     "routing",
     "traffic",
@@ -47,8 +48,10 @@ ORDER = [
     "record",
     "checkpoint",
     "experiment",
+    "gym",
     "scenario",
     "report",
+    "serve",
     "runner",
     "console",
     "cli",
@@ -128,6 +131,8 @@ def test_the_public_names_are_these() -> None:
             "RandomPath",
             "RoadNetwork",
             "RoundEnvironment",
+            "RoundsEnv",
+            "TrafficEnv",
             "Resumable",
             "Router",
             "RoutesimError",
@@ -168,7 +173,7 @@ def test_type_checkers_see_the_same_names() -> None:
 
 @pytest.mark.parametrize("statement", ["import routesim", "import routesim.cli"])
 def test_importing_is_cheap(statement: str) -> None:
-    heavy = ("numpy", "numba", "scipy", "matplotlib", "pyarrow", "pydantic", "networkx")
+    heavy = ("numpy", "numba", "scipy", "matplotlib", "pyarrow", "pydantic", "networkx", "gymnasium", "fastapi")
     code = f"{statement}; import sys; print([name for name in {heavy} if name in sys.modules])"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "[]"

@@ -64,8 +64,13 @@ class Planner:
         else:
             self._exact = ExactPlanner(self.actions, self.window)
 
-    def plan(self, rewards: NDArray[np.float64], start: Plan[Any] | None = None) -> Plan[Policy]:
-        """Return the plan for checked rewards; `start` is an earlier plan of this planner, to save time."""
+    def plan(
+        self, rewards: NDArray[np.float64], start: Plan[Any] | None = None, *, tight_bound: bool = True
+    ) -> Plan[Policy]:
+        """Return the plan for checked rewards; `start` is an earlier plan of this planner, to save time.
+
+        Who needs the policy alone says `tight_bound=False`, and no time goes into a closer bound on the best.
+        """
         if self._exact is not None:
             return self._exact.plan(rewards, method="karp" if self.method == "karp" else "exact", start=start)
         warm = start.warm if start is not None and isinstance(start.warm, WarmStart) else None
@@ -73,7 +78,14 @@ class Planner:
             found = plan_graph(self._choices, rewards, self.window, warm=warm)
         else:
             assert self._choices is not None  # noqa: S101 - set above for this method
-            found = plan_paths(self._choices, rewards, self.window, warm=warm, kicks=50 if warm is None else 0)
+            found = plan_paths(
+                self._choices,
+                rewards,
+                self.window,
+                warm=warm,
+                kicks=50 if warm is None else 0,
+                tight_bound=tight_bound,
+            )
         return Plan(
             "edgewise",
             found.value,
