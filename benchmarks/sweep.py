@@ -65,7 +65,7 @@ def _run(folder: Path, workers: int, *more: str) -> tuple[float, str]:
     words = ["run", "sweep.toml", "--json", "--workers", str(workers), "--out", f"with-{workers}", *more]
     began = time.perf_counter()
     out = subprocess.run(
-        [sys.executable, "-m", "routesim.cli", *words], cwd=folder, check=True, capture_output=True, text=True
+        [sys.executable, "-m", "routesim", *words], cwd=folder, check=True, capture_output=True, text=True
     )
     seconds = time.perf_counter() - began
     summary = json.loads(out.stdout)

@@ -55,6 +55,7 @@ ORDER = [
     "runner",
     "console",
     "cli",
+    "__main__",
 ]
 # A RoadNetwork and a Run show themselves in a notebook.
 # RoadNetwork.from_osm and its siblings are where people look for the importers, which make RoadNetworks.

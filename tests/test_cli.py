@@ -4,6 +4,7 @@ import json
 import os
 import pty
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,20 @@ from routesim.scenario import scenario_names
 def test_help_and_version(tmp_path: Path) -> None:
     assert "scenarios" in routesim("--help", cwd=tmp_path).stdout
     assert routesim("--version", cwd=tmp_path).stdout.strip() == "0.1.0"
+
+
+def test_a_shell_completes_names_and_options() -> None:
+    code = "import sys; sys.argv = ['routesim']; from routesim.__main__ import main; main()"
+
+    def completed(words: str) -> list[str]:
+        asked = {"_ROUTESIM_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
+        out = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, env={**environment(), **asked}, check=False
+        )
+        return out.stdout.split()
+
+    assert completed("routesim run hel") == [name for name in scenario_names() if name.startswith("hel")]
+    assert completed("routesim run --res") == ["--resume"]
 
 
 def test_scenarios_are_listed(tmp_path: Path) -> None:
