@@ -4,16 +4,20 @@ import copy
 import multiprocessing
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from routesim.checkpoint import Checkpoint, fingerprint, postponed_interrupts
 from routesim.checks import whole
 from routesim.contextual import ContextualEnvironment, ContextualPolicy, Fit
 from routesim.environment import RoundEnvironment, Tally, Trace
-from routesim.errors import InputError
+from routesim.errors import InputError, RoutesimError
 from routesim.learners.base import Epoch, EpochLearner, Learner
 from routesim.learners.baselines import Oracle
 from routesim.planning import plan
@@ -21,6 +25,7 @@ from routesim.planning.base import Plan
 from routesim.planning.contextual import ContextualPlanner
 from routesim.planning.exact import TablePolicy, fits
 from routesim.results import Run
+from routesim.state import State, join, part, resumable
 from routesim.traces import TraceKeeper, row_sums
 
 EnvironmentMaker: TypeAlias = Callable[[np.random.Generator], RoundEnvironment]
@@ -38,6 +43,8 @@ def run(
     compiled: bool = True,
     progress: Progress | None = None,
     keep: int | None = None,
+    checkpoint: str | Path | None = None,
+    checkpoint_s: float = 10.0,
 ) -> Run:
     """Let `learner` play `rounds` rounds and return what happened; neither argument changes.
 
@@ -46,6 +53,10 @@ def run(
     too: the same numbers, slower. `progress` is called now and then with the number of rounds played since the last
     call. `keep` keeps at most so many rows of equal numbers of rounds, in memory too, in place of a row for each round;
     see `Run.ends`.
+
+    `checkpoint` names a file: if it is there, the run goes on from it, to the same numbers as if it had never stopped.
+    It is written about every `checkpoint_s` seconds and on Ctrl-C, with a file ".rows" beside it, and deleted in the
+    end. One run at a time uses it. A learner that tells no state (see `Resumable`) starts over.
     """
     rounds, keep = whole("rounds", rounds, least=1), _checked_keep(keep)
     if isinstance(learner, type) or not isinstance(learner, Learner):
@@ -54,16 +65,21 @@ def run(
     world_rng, learner_rng = _generators(seed, replication)
     world.reset(world_rng, rounds)
     player.start(world.task(player.knows, rounds), learner_rng)
-    keeper = TraceKeeper(rounds, keep)
-    _play(world, player, keeper, compiled=compiled, progress=progress)
-    if comparator is None:
-        comparator = compare(environment, rounds, seed, replication, keep=keep)
+    game = _Game("learner", world, player, TraceKeeper(rounds, keep))
+    saved = None
+    if checkpoint is not None:
+        identity = fingerprint(world, learner, rounds, seed, replication, game.keeper.size)
+        saved = Checkpoint(checkpoint, identity, checkpoint_s)
+    with _saving(saved):
+        game.play(compiled, progress, saved)
+        if comparator is None:
+            comparator = _compare(environment, rounds, seed, replication, noise_aware=False, keep=keep, saved=saved)
     details: dict[str, str | int | float | bool] = {"informed": player.knows == "rewards"}
     if hasattr(player, "epochs"):
         details["epochs"] = player.epochs
     if isinstance(comparator, Comparator) and comparator.noise_aware_value is not None:
         details["noise_aware_value"] = comparator.noise_aware_value
-    trace = keeper.kept()
+    trace = game.keeper.kept()
     return Run(
         learner=type(learner).__name__,
         actions=trace.actions,
@@ -135,6 +151,19 @@ def compare(
     the policy planned edge by edge, and the bound the one its prices prove for the contexts of the run.
     """
     rounds, keep = whole("rounds", rounds, least=1), _checked_keep(keep)
+    return _compare(environment, rounds, seed, replication, noise_aware=noise_aware, keep=keep)
+
+
+def _compare(
+    environment: RoundEnvironment,
+    rounds: int,
+    seed: int,
+    replication: int,
+    *,
+    noise_aware: bool,
+    keep: int | None,
+    saved: Checkpoint | None = None,
+) -> Comparator:
     if not isinstance(environment, ContextualEnvironment):
         if noise_aware:
             raise InputError("the noise-aware optimum is there for rounds with contexts only")
@@ -143,9 +172,9 @@ def compare(
     world, oracle = copy.copy(environment), Oracle()
     world.reset(_generators(seed, replication)[0], rounds)
     oracle.start(world.task("rewards", rounds), _generators(seed, replication)[1])
-    keeper = TraceKeeper(rounds, keep)
-    _play(world, oracle, keeper, compiled=True, progress=None)
-    trace = keeper.kept()
+    game = _Game("comparator", world, oracle, TraceKeeper(rounds, keep))
+    game.play(compiled=True, progress=None, saved=saved)
+    trace = game.keeper.kept()
     widths = None if trace.ends is None else np.diff(trace.ends, prepend=0)
     value = bound = float(np.average(trace.expected_rewards, weights=widths))
     bases, size = world.bases_of_rounds(_generators(seed, replication)[0]), world.contexts.block
@@ -160,25 +189,84 @@ def compare(
     return Comparator(value, bound, trace.expected_rewards, aware, trace.ends)
 
 
-def _play(
-    world: RoundEnvironment, player: Learner, keeper: TraceKeeper, *, compiled: bool, progress: Progress | None
-) -> None:
-    now, rounds, shown = 0, keeper.rounds, 0
-    by_epoch = player if compiled and isinstance(player, EpochLearner) else None
-    while now < rounds:
-        epoch = by_epoch.epoch(now) if by_epoch else None
-        stretch = 0 if epoch is None else _play_epoch(world, epoch, keeper.room())
-        if stretch == 0:
-            action = player.choose(world.observe())
-            number = world.number(action)
-            feedback = world.step(action)
-            player.update(feedback)
-            keeper.put(number, world.expected_reward, feedback.reward)
-        keeper.advance(max(1, stretch))
-        now = keeper.now
-        if progress and (now - shown >= 1 << 12 or now == rounds):
-            progress(now - shown)
-            shown = now
+@dataclass
+class _Game:
+    """A learner in a world, and what is kept of the rounds they play."""
+
+    name: str
+    world: RoundEnvironment
+    player: Any
+    keeper: TraceKeeper
+
+    def play(self, compiled: bool, progress: Progress | None, saved: Checkpoint | None) -> None:
+        """Play all rounds, or those that are left."""
+        world, player, keeper = self.world, self.player, self.keeper
+        by_epoch = player if compiled and isinstance(player, EpochLearner) else None
+        if saved and resumable(world) and resumable(player):
+            self._go_on(saved)
+        shown = keeper.now
+        if progress and shown:
+            self._show(progress, shown, saved)
+        while keeper.now < keeper.rounds:
+            epoch = by_epoch.epoch(keeper.now) if by_epoch else None
+            stretch = 0 if epoch is None else _play_epoch(world, epoch, keeper.room())
+            if stretch == 0:
+                action = player.choose(world.observe())
+                number = world.number(action)
+                feedback = world.step(action)
+                player.update(feedback)
+                keeper.put(number, world.expected_reward, feedback.reward)
+            keeper.advance(max(1, stretch))
+            if saved:
+                saved.tick()
+            if progress and (keeper.now - shown >= 1 << 12 or keeper.now == keeper.rounds):
+                shown, new = keeper.now, keeper.now - shown
+                self._show(progress, new, saved)
+
+    def _go_on(self, saved: Checkpoint) -> None:
+        stored = saved.begin(self.name, self)
+        if stored is None:
+            return
+        state, rows = stored
+        try:
+            self.world.restore(part(state, "world"))
+            self.player.restore(part(state, "player"))
+            self.keeper.restore(part(state, "trace"), rows)
+        except (RoutesimError, ValueError, TypeError, KeyError, IndexError, OverflowError) as problem:
+            saved.refuse(problem)
+
+    def _show(self, progress: Progress, new: int, saved: Checkpoint | None) -> None:
+        try:
+            progress(new)
+        except KeyboardInterrupt:
+            if saved:
+                saved.write()
+            raise
+
+    def state(self) -> State:
+        """Return all that the coming rounds depend on."""
+        return join(world=self.world.state(), player=self.player.state(), trace=self.keeper.state())
+
+    def rows(self, first: int) -> NDArray[Any]:
+        """Return the complete rows of the trace."""
+        return self.keeper.rows(first)
+
+
+@contextmanager
+def _saving(saved: Checkpoint | None) -> Iterator[None]:
+    """Let interrupts wait while there is a checkpoint to write, which is removed in the end."""
+    if saved is None:
+        yield
+        return
+    try:
+        with postponed_interrupts() as saved.interrupted:
+            yield
+            if saved.interrupted():
+                saved.tick()
+    except BaseException:
+        saved.leave()
+        raise
+    saved.remove()
 
 
 def _play_epoch(world: RoundEnvironment, epoch: Epoch, trace: Trace) -> int:

@@ -44,6 +44,7 @@ ORDER = [
     "traces",
     "results",
     "record",
+    "checkpoint",
     "experiment",
     "scenario",
     "report",

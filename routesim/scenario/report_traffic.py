@@ -18,6 +18,7 @@ from routesim.simulator import TrafficSimulator
 Floats: TypeAlias = NDArray[np.float64]
 
 MOST_ROUTES = 40
+_FIXED = ("FreeFlowRouter", "ShortestPath")  # they learn nothing
 _WORST = 99.0
 
 
@@ -103,15 +104,17 @@ def _tell(
             f"; static user equilibrium {user:.1f} s a trip, system optimum {system:.1f} s (references, no bounds)"
         )
     key = "mean_cost" if costs else "mean_trip_s"
-    learning = [row for row in rows if not row["informed"] and key in row]
-    if not learning:
-        return heading, columns, cells, "Every router here was told how roads congest; add one that has to learn it."
-    best = min(learning, key=lambda row: float(row[key]))
+    measured = [row for row in rows if key in row]
+    if not measured:
+        return heading, columns, cells, "No trip that was to be measured ended."
+    learning = [row for row in measured if not row["informed"] and not str(row["learner"]).startswith(_FIXED)]
+    best = min(learning or measured, key=lambda row: float(row[key]))
     unit = "cost" if costs else "s"
-    verdict = f"{best['learner']} did best of those that were not told how roads congest: {best[key]:.1f} {unit} a trip"
+    among = " of those that were not told how roads congest" if learning else ""
+    verdict = f"{best['learner']} did best{among}: {best[key]:.1f} {unit} a trip"
     if not costs and np.isfinite(system):
         verdict += f", {float(best['mean_trip_s']) / system - 1:+.1%} from the static system optimum"
-    fixed = next((row for row in rows if str(row["learner"]).startswith(("FreeFlowRouter", "ShortestPath"))), best)
+    fixed = next((row for row in rows if str(row["learner"]).startswith(_FIXED)), best)
     if fixed is not best and key in fixed:
         saved = 1 - float(best[key]) / float(fixed[key])
         verdict += f", and {saved:.0%} less than sending everyone down the path that is quickest on empty roads"

@@ -75,6 +75,7 @@ class Unit:
             comparator=comparator,
             progress=progress,
             keep=KEPT_ROWS,
+            checkpoint=checkpoint,
         )
 
     def load(self, folder: Path) -> Part:
