@@ -47,17 +47,23 @@ class Inline(Element):
 
 
 class Markup(MacroElement):
-    """Markup in the body and a script behind the maps, both as they are."""
+    """Markup in the body and a script behind the maps, both as they are.
 
-    _template = Template(
-        "{% macro html(this, kwargs) %}{{ this.markup }}{% endmacro %}"
-        "{% macro script(this, kwargs) %}{{ this.code }}{% endmacro %}"
-    )
+    What a macro of branca returns is read as a template once more, and a street called {{7*7}} would be calculated:
+    so both are handed over without a macro.
+    """
 
     def __init__(self, name: str, markup: str, code: str = "") -> None:
         super().__init__()
         self._name, self._id = "markup", name
         self.markup, self.code = markup, code
+
+    def render(self, **_: object) -> None:
+        """Put both into the figure."""
+        figure = self.get_root()
+        figure.html.add_child(Inline(self.markup), name=self.get_name())
+        if self.code:
+            figure.script.add_child(Inline(self.code), name=self.get_name())
 
 
 def bare_map(name: str) -> "folium.Map":

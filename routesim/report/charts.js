@@ -29,7 +29,7 @@ const Charts = (() => {
     return found.length >= 2 ? found : [low, high];
   };
 
-  const known = (value) => value !== null && value !== undefined && Number.isFinite(value);
+  const {known} = Words;
 
   // Pieces of a curve between gaps, as lists of places.
   function pieces(values) {
@@ -172,5 +172,5 @@ const Charts = (() => {
     return svg;
   }
 
-  return {chart, swatch, element, known};
+  return {chart, swatch, element};
 })();

@@ -73,7 +73,7 @@ def _write_roads(path: Path, record: "Record") -> None:
             columns[f"{name}_mean_{number}"] = values.mean(axis=0)
             columns[f"{name}_peak_{number}"] = values.max(axis=0)
     lines = [shapely.LineString(drawing.lines[edge]) for edge in edges]
-    roads = gpd.GeoDataFrame(columns, geometry=lines, crs=GEOGRAPHIC if drawing.located else None)
+    roads = gpd.GeoDataFrame(columns, geometry=lines, crs=GEOGRAPHIC)
     learners = pd.DataFrame(
         {
             "number": range(1, len(record.learners) + 1),

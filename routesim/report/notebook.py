@@ -59,7 +59,7 @@ def roads_page(network: "RoadNetwork") -> str:
     (west, south), (east, north) = points.min(axis=0).tolist(), points.max(axis=0).tolist()
     data = {
         "sections": bulk.sections,
-        "credit": drawing.credit,
+        "credit": "© OpenStreetMap contributors" if "OpenStreetMap" in drawing.credit else drawing.credit,
         "schematic": drawing.schematic,
         "bounds": [[south, west], [north, east]],
     }

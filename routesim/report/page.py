@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from routesim.record import Played, Record
 
 UNUSED = 255
+_SCRIPTS = ("words", "roads", "charts", "maps", "cards", "page")
 _MAJOR = ("motorway", "trunk", "primary")
 _MIDDLE = ("secondary", "tertiary")
 _CLEAR = 1.5e-5  # degrees that a backdrop line may be off, less than a pixel unless one looks very closely
@@ -65,7 +66,7 @@ def page_text(record: "Record", *, learners: Sequence[str] | None = None, step: 
         f'<script type="application/json" id="data">{safe_json(data)}</script>'
         f'<script type="text/plain" id="bulk">{bulk.text()}</script>'
     )
-    code = "\n".join(own_file(f"{name}.js") for name in ("roads", "charts", "page"))
+    code = "\n".join(own_file(f"{name}.js") for name in _SCRIPTS)
     names = ", ".join(one.get_name() for one in maps)
     parts.append(Markup("after", after + holders, f"{code}\nPage.start([{names}]);"))
     return render(record.title, own_file("page.css"), parts)

@@ -28,7 +28,7 @@ LIGHT_GROUND, DARK_GROUND = "#f4f4f1", "#12161b"
 
 # Apart under every kind of colour vision (Okabe and Ito), and told apart by dashes as well.
 CURVE_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
-DARK_CURVE_COLOURS = ("#4aa8e0", "#f07a2b", "#1fbf92", "#dd94bb", "#e9b233", "#8fd0f5", "#e8e8e8")
+DARK_CURVE_COLOURS = ("#7aa8ff", "#f07a2b", "#009e73", "#dd94bb", "#e9b233", "#8fd0f5", "#e8e8e8")
 DASHES = ("-", "--", "-.", ":")
 
 

@@ -168,28 +168,28 @@ const Roads = (() => {
   // Let two maps of the same size show the same place, without projecting the roads again while one is dragged.
   function synchronise(maps) {
     let leading = null;
+    const lead = (map, act) => {
+      if (leading) return;
+      leading = map;
+      act();
+      leading = null;
+    };
     maps.forEach((map, number) => {
       const other = maps[1 - number];
-      map.on("move", () => {
-        if (leading && leading !== map) return;
-        leading = map;
+      const follow = () => {
         if (map.getZoom() !== other.getZoom()) {
           other.setView(map.getCenter(), map.getZoom(), {animate: false});
-        } else {
-          const offset = other.project(map.getCenter()).subtract(other.project(other.getCenter())).round();
-          if (offset.x || offset.y) {
-            other._rawPanBy(offset);
-            other.fire("move");
-          }
+          return;
         }
-        leading = null;
-      });
-      map.on("moveend", () => {
-        if (leading && leading !== map) return;
-        leading = map;
-        other.fire("moveend");
-        leading = null;
-      });
+        const offset = other.project(map.getCenter()).subtract(other.project(other.getCenter())).round();
+        if (offset.x || offset.y) {
+          other._rawPanBy(offset);
+          other.fire("move");
+        }
+      };
+      // Two fingers change the zoom with every frame: the other map follows once they are done.
+      map.on("move", (event) => { if (!event.pinch) lead(map, follow); });
+      map.on("moveend", () => lead(map, () => { follow(); other.fire("moveend"); }));
     });
   }
 

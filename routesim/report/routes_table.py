@@ -1,6 +1,7 @@
 """The routes of a record as rows: what each is called, how long it is, and how often each learner recommended it."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class RouteRow(NamedTuple):
-    """A route: its number from 1, the street it follows longest, and its numbers; None where a network has none.
+    """A route: its number from 1, the street that tells it apart, and its numbers; None where a network has none.
 
     `shares` and `values` are by learner, in the record's order: the share of all that was recommended, and the mean
     trip when it was (NaN if it never was).
@@ -30,6 +31,12 @@ class RouteRow(NamedTuple):
 def route_rows(record: "Record") -> list[RouteRow]:
     """Return a row for each route of a record."""
     overall = [overall_shares(record, played.shares) for played in record.learners]
+    streets = (
+        [{record.network.names[edge] for edge in route} for route in record.routes]
+        if record.network is not None
+        else []
+    )
+    uses = Counter(name for names in streets for name in names)
     rows = []
     for number, route in enumerate(record.routes):
         length = free_flow = None
@@ -39,7 +46,7 @@ def route_rows(record: "Record") -> list[RouteRow]:
         rows.append(
             RouteRow(
                 number + 1,
-                f"arm {route[0] + 1}" if record.network is None else via(record.network, route),
+                f"arm {route[0] + 1}" if record.network is None else via(record.network, route, uses),
                 length,
                 free_flow,
                 tuple(float(shares[number]) for shares in overall),
@@ -55,15 +62,18 @@ def overall_shares(record: "Record", shares: NDArray[np.float64]) -> NDArray[np.
     return np.asarray(spans @ shares / max(float(spans.sum()), 1e-12))
 
 
-def via(network: RoadNetwork, route: Sequence[int]) -> str:
-    """Return the street that a route follows longest, or the nodes it passes where streets have no names."""
+def via(network: RoadNetwork, route: Sequence[int], uses: Mapping[str, int]) -> str:
+    """Return the street that tells a route apart, or the nodes it passes where streets have no names.
+
+    That is the one it follows longest, where a street that `uses` says several routes share counts for less.
+    """
     seconds: dict[str, float] = {}
     for edge in route:
         name = network.names[edge]
         seconds[name] = seconds.get(name, 0.0) + float(network.free_flow_s[edge])
     seconds.pop("", None)
     if seconds:
-        return max(seconds, key=lambda name: seconds[name])
+        return max(seconds, key=lambda name: seconds[name] / uses.get(name, 1) ** 2)
     passed = [str(network.labels[network.heads[edge]]) for edge in route[:-1]]
     if not passed or (network.is_geographic and not np.isnan(network.x).all()):
         return "unnamed streets" if passed else edge_name(network, route[0])

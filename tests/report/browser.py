@@ -98,7 +98,7 @@ class Browser:
     def requests(self) -> list[str]:
         """Return the addresses asked for since the last call, the page itself and its inner data aside."""
         asked = []
-        for entry in self.driver.get_log("performance"):
+        for entry in self._log("performance"):
             message = json.loads(entry["message"])["message"]
             if message["method"] == "Network.requestWillBeSent":
                 asked.append(message["params"]["request"]["url"])
@@ -106,7 +106,10 @@ class Browser:
 
     def complaints(self) -> list[str]:
         """Return the console's warnings and errors since the last call."""
-        return [entry["message"] for entry in self.driver.get_log("browser")]
+        return [entry["message"] for entry in self._log("browser")]
+
+    def _log(self, kind: str) -> list[dict[str, Any]]:
+        return list(self.driver.get_log(kind))  # type: ignore[no-untyped-call]  # selenium types only some methods
 
     def screenshot(self, path: Path | None = None, *, whole: bool = False) -> bytes:
         import base64

@@ -1,6 +1,6 @@
 """Records of real runs, made small and quickly: a city in rounds, a city in traffic, a graph of one's own, arms."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from itertools import pairwise
 
@@ -155,7 +155,7 @@ def traffic(name: str = "helsinki", vehicles: float = 3_000.0, bin_s: float = 30
             ]
         )
         parts.append(Played(label, False, loads, ratios, shares, times, curve, curve * 0.97, curve * 1.03))
-    ends = bin_s * np.arange(1, steps + 1)
+    ends = np.arange(1, steps + 1, dtype=np.float64) * bin_s
     title = f"{name.title()}: traffic between many places"
     return Record(title, "seconds", bin_s, "mean trip, s", ends, used.astype(np.int32), routes, tuple(parts), network)
 
@@ -191,3 +191,17 @@ def one_learner(record: Record) -> Record:
 
 def labels(record: Record) -> Sequence[str]:
     return [played.label for played in record.learners]
+
+
+def small_city() -> Record:
+    """Helsinki with few routes, rounds and steps, quick enough for every test."""
+    return city(k=5, rounds=1_500, steps=12)
+
+
+MAKERS: dict[str, Callable[[], Record]] = {
+    "city": small_city,
+    "traffic": traffic,
+    "own graph": own_graph,
+    "arms": arms,
+    "one learner": lambda: one_learner(small_city()),
+}

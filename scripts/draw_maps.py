@@ -1,0 +1,62 @@
+"""Make maps/: the page of every named city scenario, and an index page that leads to them.
+
+python scripts/draw_maps.py                      every named scenario with roads, run where runs/NAME has no result
+python scripts/draw_maps.py helsinki monaco      only these
+python scripts/draw_maps.py --runs R --maps M    results in R/NAME, pages in M
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from routesim.record import RECORD, Record
+from routesim.report.index import Card, thumbnail, write_index
+from routesim.report.page import write_page
+
+_WITHOUT_ROADS = ("bandit", "contextual")
+
+
+def city_scenarios() -> list[str]:
+    """Return the names of the scenarios that take place on roads."""
+    from routesim.scenario import load_scenario, scenario_names
+
+    return [name for name in scenario_names() if load_scenario(name).kind not in _WITHOUT_ROADS]
+
+
+def result(name: str, runs: Path) -> Path:
+    """Return the folder of a scenario's result, which is made now where there is none."""
+    folder = runs / name
+    if not (folder / RECORD).exists():
+        command = [sys.executable, "-m", "routesim.cli", "run", name, "--out", str(folder)]
+        subprocess.run(command, check=True)  # noqa: S603 - our own command line
+    return folder
+
+
+def draw(name: str, folder: Path, maps: Path) -> Card:
+    """Write the page of one result, and return its card."""
+    record = Record.read(folder)
+    page = maps / f"{name}.html"
+    write_page(page, record)
+    summary = folder / "summary.json"
+    said = json.loads(summary.read_text(encoding="utf-8")) if summary.exists() else {}
+    city = "" if record.network is None else record.network.name.replace("_", " ").title()
+    print(f"{page}: {page.stat().st_size / 1e6:.2f} MB", flush=True)
+    return Card(page.name, record.title, city, str(said.get("verdict", "")), thumbnail(record))
+
+
+def main(words: list[str] | None = None) -> None:
+    """Draw the pages asked for, then the index of all of them."""
+    parser = argparse.ArgumentParser(description="Make the page of every named city scenario, and their index.")
+    parser.add_argument("names", nargs="*", help="scenarios; all with roads unless told")
+    parser.add_argument("--runs", type=Path, default=Path("runs"), help="folder of results, one a scenario")
+    parser.add_argument("--maps", type=Path, default=Path("maps"), help="folder for the pages")
+    chosen = parser.parse_args(words)
+    chosen.maps.mkdir(parents=True, exist_ok=True)
+    names = chosen.names or city_scenarios()
+    write_index(chosen.maps, [draw(name, result(name, chosen.runs), chosen.maps) for name in names])
+
+
+if __name__ == "__main__":
+    main()
