@@ -7,7 +7,7 @@ import routesim as rs
 vehicles = int(sys.argv[1]) if len(sys.argv) > 1 else 20_000
 
 city = rs.load_city("cologne")
-demand = rs.load_demand("cologne", end_s=7200, profile=(1, 2, 3, 2, 1))
+demand = rs.load_demand("cologne", end_s=7200)
 demand = demand.scaled(vehicles / demand.vehicles.sum())
 simulator = rs.TrafficSimulator(city, demand, window_s=300, noise=0.1)
 routers = {
