@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from routesim.experiment import run as run
     from routesim.features import RoadFeatures as RoadFeatures
     from routesim.features import Travellers as Travellers
+    from routesim.gym import RoundsEnv as RoundsEnv
+    from routesim.gym import TrafficEnv as TrafficEnv
     from routesim.learners.base import Learner as Learner
     from routesim.learners.baselines import UCB1 as UCB1
     from routesim.learners.baselines import EpsilonGreedy as EpsilonGreedy
@@ -103,6 +105,7 @@ _HOMES = {
     "RoadFeatures": "features",
     "RoadNetwork": "network",
     "RoundEnvironment": "environment",
+    "RoundsEnv": "gym",
     "Router": "routing",
     "RoutesimError": "errors",
     "Run": "results",
@@ -110,6 +113,7 @@ _HOMES = {
     "Task": "environment",
     "ThompsonSampling": "learners.baselines",
     "Traffic": "traffic",
+    "TrafficEnv": "gym",
     "TrafficSimulator": "simulator",
     "Travellers": "features",
     "TripCosts": "trip_costs",

@@ -11,12 +11,17 @@ from typing import Annotated, Any, cast
 
 import typer
 
+from routesim.serve.command import serve
+
 app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     help="Traffic routing simulation where a recommendation changes the traffic it was made for.",
 )
 AsJson = Annotated[bool, typer.Option("--json", help="Write JSON, for scripts.")]
+
+
+app.command()(serve)
 
 
 def _show_version(wanted: bool) -> None:

@@ -62,7 +62,7 @@ def run(
     if isinstance(learner, type) or not isinstance(learner, Learner):
         raise InputError(f"learner must be a learner such as CARMAB(), got {learner!r:.80}")
     world, player = copy.copy(environment), copy.deepcopy(learner)
-    world_rng, learner_rng = _generators(seed, replication)
+    world_rng, learner_rng = generators(seed, replication)
     world.reset(world_rng, rounds)
     player.start(world.task(player.knows, rounds), learner_rng)
     game = _Game("learner", world, player, TraceKeeper(rounds, keep))
@@ -170,19 +170,19 @@ def _compare(
         best = plan(environment.actions, environment.rewards, environment.window)
         return Comparator(best.value, best.bound)
     world, oracle = copy.copy(environment), Oracle()
-    world.reset(_generators(seed, replication)[0], rounds)
-    oracle.start(world.task("rewards", rounds), _generators(seed, replication)[1])
+    world.reset(generators(seed, replication)[0], rounds)
+    oracle.start(world.task("rewards", rounds), generators(seed, replication)[1])
     game = _Game("comparator", world, oracle, TraceKeeper(rounds, keep))
     game.play(compiled=True, progress=None, saved=saved)
     trace = game.keeper.kept()
     widths = None if trace.ends is None else np.diff(trace.ends, prepend=0)
     value = bound = float(np.average(trace.expected_rewards, weights=widths))
-    bases, size = world.bases_of_rounds(_generators(seed, replication)[0]), world.contexts.block
+    bases, size = world.bases_of_rounds(generators(seed, replication)[0]), world.contexts.block
     if not (world.contexts.known and fits(world.actions.n_listed, world.window)):
         bound = oracle.bound(bases, rounds) / rounds
     aware = None
     if noise_aware:
-        by_edge = world.noise_of_rounds(_generators(seed, replication)[0], rounds)
+        by_edge = world.noise_of_rounds(generators(seed, replication)[0], rounds)
         planner = ContextualPlanner(world.actions, world.window, world.multipliers)
         bonus = (world.actions.incidence @ by_edge.T).T
         aware = planner.best(bases, 0, rounds, lambda first, last: bonus[first:last], reads=size) / rounds
@@ -348,7 +348,7 @@ def instance(make: EnvironmentMaker, seed: int, replication: int) -> RoundEnviro
     return make(np.random.default_rng(instance_seed))
 
 
-def _generators(seed: int, replication: int) -> list[np.random.Generator]:
+def generators(seed: int, replication: int) -> list[np.random.Generator]:
     """Return fresh generators of the world and of the learner, which spawn the same children each time."""
     return [np.random.default_rng(one) for one in _seeds(seed, replication).spawn(2)]
 

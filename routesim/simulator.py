@@ -5,7 +5,7 @@ at exactly t only when their event came first, itself never. The edge then takes
 free_flow_s x congestion(count) x noise, at least a millisecond. See `routesim.events` for the order of events.
 """
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from routesim.demand import Demand, Trips
 from routesim.errors import InputError, NoPathError, RouteError
 from routesim.events import Floats, Ints
 from routesim.network import RoadNetwork
-from routesim.routing import Departures, Driven, Lessons, Router, TrafficTask, check_routes
+from routesim.routing import Departures, Driven, Lessons, Router, Routes, TrafficTask, check_routes
 from routesim.search import Graph, Workspace, shortest_tree
 from routesim.traffic import Traffic
 from routesim.trip_costs import TripCosts
@@ -92,11 +92,14 @@ class TrafficSimulator:
 
         if until_s is not None and not until_s > 0:
             raise InputError(f"until_s must be above 0, got {until_s}")
-        return _Drive(self, as_router(router), seed, np.inf if until_s is None else float(until_s)).run()
+        return Drive(self, as_router(router), seed, np.inf if until_s is None else float(until_s)).run()
 
 
-class _Drive:
-    """One run: the arrays of the compiled core, and the router they wait for."""
+class Drive:
+    """One run: the arrays of the compiled core, and the router they wait for.
+
+    `run` asks the router. Whoever decides elsewhere takes the `questions` one by one and sends the answers.
+    """
 
     def __init__(self, simulator: TrafficSimulator, router: Router, seed: int, until_s: float) -> None:
         self.simulator, self.router, self.until_s = simulator, router, until_s
@@ -260,6 +263,18 @@ class _Drive:
         return np.asarray(table[edges if len(table) > 1 else 0, numbers], dtype=np.float64)
 
     def run(self) -> Traffic:
+        """Let the router answer every question, and return what happened."""
+        questions = self.questions()
+        asked = next(questions, None)
+        while asked is not None:
+            try:
+                asked = questions.send(self.router.route(asked))
+            except StopIteration:
+                asked = None
+        return self.traffic()
+
+    def questions(self) -> Generator[Departures, Routes, None]:
+        """Drive up to each departure that needs a decision, hand it out and wait for its routes; to the end."""
         interval, n = self.router.interval_s, len(self.trips.departure_s)
         if interval is not None and not interval >= 0:
             raise InputError(f"a router's interval_s is None or at least 0 seconds, got {interval}")
@@ -267,7 +282,7 @@ class _Drive:
         if self.simulator.reroute_share > 0:
             self._steer()
         if interval is None:
-            self._ask(0, n, float(self.trips.departure_s[0]) if n else 0.0)
+            yield from self._ask(0, n, float(self.trips.departure_s[0]) if n else 0.0)
             asked = n
         pause = np.inf if interval is None or interval == 0 or n == 0 else float(self.trips.departure_s[0])
         while True:
@@ -292,15 +307,14 @@ class _Drive:
             if answer == events.PAUSED:
                 assert interval is not None  # noqa: S101 - only intervals pause
                 last = int(np.searchsorted(self.trips.departure_s, pause + interval, side="left"))
-                self._ask(asked, last, pause)
+                yield from self._ask(asked, last, pause)
                 asked, pause = last, pause + interval if last < n else np.inf
             elif answer == events.ASKS:
                 vehicle = int(self.queue.clock[events.WANTED])
-                self._ask(vehicle, vehicle + 1, float(self.trips.departure_s[vehicle]))
+                yield from self._ask(vehicle, vehicle + 1, float(self.trips.departure_s[vehicle]))
             else:
                 self._meet(answer)
         self._learn()
-        return self._traffic()
 
     def _meet(self, need: int) -> None:
         """Make room for what the core asked for."""
@@ -327,8 +341,8 @@ class _Drive:
             self.router.learn(Driven(vehicles, places, edges, counts, entered_s, took, costs, kinds))
             self.queue.clock[events.LOGGED] = 0
 
-    def _ask(self, first: int, last: int, now_s: float) -> None:
-        """Ask the router about the vehicles first … last - 1, check its answer and put it into the core."""
+    def _ask(self, first: int, last: int, now_s: float) -> Generator[Departures, Routes, None]:
+        """Ask about the vehicles first … last - 1, check the answer and put it into the core."""
         self._learn()
         if first == last:
             return
@@ -342,7 +356,7 @@ class _Drive:
             self.trips.departure_s[first:last],
             None if self.simulator.trip_costs is None else self.vehicles.kind[first:last],
         )
-        routes = self.router.route(departures)
+        routes = yield departures
         check_routes(self.network, routes, departures)
         used = int(self.queue.clock[events.USED_PATHS])
         if used + len(routes.edges) > len(self.paths):
@@ -367,7 +381,8 @@ class _Drive:
     def _trip_cost(self) -> Floats:
         return np.where(np.isfinite(self.vehicles.arrival_s), self.vehicles.cost, np.nan)
 
-    def _traffic(self) -> Traffic:
+    def traffic(self) -> Traffic:
+        """Return what happened so far."""
         clock, loads = self.queue.clock, self.loads
         touched = loads.touched[: clock[events.TOUCHED]].astype(np.int64)
         now = np.column_stack((np.full(len(touched), clock[events.BIN]), touched, loads.now[touched]))

@@ -46,10 +46,12 @@ ORDER = [
     "record",
     "checkpoint",
     "experiment",
+    "gym",
     "scenario",
     "report",
     "runner",
     "console",
+    "serve",
     "cli",
 ]
 # A RoadNetwork and a Run show themselves in a notebook.
@@ -126,6 +128,8 @@ def test_the_public_names_are_these() -> None:
             "RandomPath",
             "RoadNetwork",
             "RoundEnvironment",
+            "RoundsEnv",
+            "TrafficEnv",
             "Resumable",
             "Router",
             "RoutesimError",
@@ -166,7 +170,7 @@ def test_type_checkers_see_the_same_names() -> None:
 
 @pytest.mark.parametrize("statement", ["import routesim", "import routesim.cli"])
 def test_importing_is_cheap(statement: str) -> None:
-    heavy = ("numpy", "numba", "scipy", "matplotlib", "pyarrow", "pydantic", "networkx")
+    heavy = ("numpy", "numba", "scipy", "matplotlib", "pyarrow", "pydantic", "networkx", "gymnasium", "fastapi")
     code = f"{statement}; import sys; print([name for name in {heavy} if name in sys.modules])"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "[]"

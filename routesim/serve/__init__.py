@@ -1,0 +1,1 @@
+"""The HTTP service: recommendations of a scenario's learner, observations back, and a page to click on."""
