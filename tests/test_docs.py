@@ -62,7 +62,7 @@ def test_a_stranger_gets_from_a_fresh_clone_to_the_end_of_every_page(tmp_path: P
         assert done.returncode == 0, f"{name(page)}\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}"
 
 
-EXTRAS = ("cluster", "docs")
+EXTRAS = ("cluster", "docs", "gym", "serve")
 
 
 @pytest.fixture(scope="module")
