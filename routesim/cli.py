@@ -136,6 +136,7 @@ def draw_map(
     learner: Annotated[
         list[str] | None, typer.Option(help="Shown at first; twice for two side by side.", show_default=False)
     ] = None,
+    step: Annotated[int | None, typer.Option(min=1, help="The step of time shown at first, counted from 1.")] = None,
     out: Annotated[Path | None, typer.Option(help="File to write; FOLDER/map.html unless told.")] = None,
 ) -> None:
     """Draw the page of a finished run again."""
@@ -148,7 +149,7 @@ def draw_map(
     if points:
         raise InputError(f"{folder} is a sweep with a map at each point; name one, such as {points[0].parent}")
     target = out or folder / "map.html"
-    write_page(target, Record.read(folder), learners=learner or None)
+    write_page(target, Record.read(folder), learners=learner or None, step=None if step is None else step - 1)
     say(str(target))
 
 

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from browser import Browser
 from command_line import SEVEN, command, environment, everything, routesim, small, summary_of
 
 import routesim as rs
@@ -42,7 +43,9 @@ def test_scenarios_are_listed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", scenario_names())
-def test_every_scenario_runs_at_a_short_horizon_from_any_folder(name: str, tmp_path: Path) -> None:
+def test_every_scenario_runs_at_a_short_horizon_and_its_page_is_drawn(
+    name: str, tmp_path: Path, chromium_if_any: Browser | str
+) -> None:
     out = routesim("run", name, "--rounds", "400", "--replications", "1", cwd=tmp_path)
     assert out.returncode == 0, out.stderr
     folder = tmp_path / "runs" / name
@@ -56,6 +59,12 @@ def test_every_scenario_runs_at_a_short_horizon_from_any_folder(name: str, tmp_p
     assert summary["verdict"] in out.stdout
     assert str(Path("runs") / name) in out.stdout
     assert "map.html" in out.stdout
+    if isinstance(chromium_if_any, Browser):  # without one, the tests of pages say why they are skipped
+        chromium_if_any.look()
+        chromium_if_any.open(results[0] / "map.html")
+        assert chromium_if_any.js("return Page.views.length") == (1 if len(summary["table"]) == 1 else 2)
+        chromium_if_any.js("Page.go(0)")
+        assert (chromium_if_any.requests(), chromium_if_any.complaints()) == ([], [])
 
 
 def test_cities_are_listed(tmp_path: Path) -> None:

@@ -121,7 +121,9 @@ def test_every_scenario_field_stands_in_the_reference(site: Path) -> None:
 
 def test_every_public_name_stands_in_the_reference(site: Path) -> None:
     ids = set().union(*(Loads(page).ids for page in (site / "reference").glob("api-*.html")))
-    homes = {one: f"{getattr(rs, one).__module__}.{one}" for one in rs.__all__ if hasattr(getattr(rs, one), "__module__")}
+    homes = {
+        one: f"{getattr(rs, one).__module__}.{one}" for one in rs.__all__ if hasattr(getattr(rs, one), "__module__")
+    }
     assert len(homes) > 50
     assert {one for one, home in homes.items() if home not in ids} == set()
 

@@ -36,9 +36,7 @@ def test_all_scripts_are_here() -> None:
 def test_a_script_runs(script: str, tmp_path: Path) -> None:
     command = [sys.executable, "-W", "error", str(EXAMPLES / script), str(ROUNDS[script])]
     root = {"PYTHONPATH": str(EXAMPLES.parent), "MPLBACKEND": "agg"}
-    done = subprocess.run(
-        command, cwd=tmp_path, env=os.environ | root, capture_output=True, text=True, check=False
-    )
+    done = subprocess.run(command, cwd=tmp_path, env=os.environ | root, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert re.search(SAID[script], done.stdout), done.stdout
 
