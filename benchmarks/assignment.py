@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 import routesim as rs
+from benchmarks.side_by_side import note
 
 GAP = 1e-4
 PUBLISHED = {"SiouxFalls": 4_231_335.3, "Anaheim": 1_286_032.2}  # Beckmann's objective, in vehicle-minutes
@@ -147,12 +148,18 @@ def main() -> None:
             version = importlib.metadata.version("aequilibrae")
         except importlib.metadata.PackageNotFoundError:
             print("  AequilibraE: not installed, not measured")
+            note(f"assignment to {GAP:g}: {name}", f"{ours:.3f} s of CPU time")
             continue
         theirs, gap, iterations, flows = measured_aequilibrae(network, demand)
         correlation = np.corrcoef(np.nan_to_num(flows), result.flows)[0, 1]
         print(
             f"  AequilibraE {version}: {theirs:.3f} s, {iterations} iterations, gap {gap:.2e}, flows correlate "
             f"{correlation:.5f}; routesim is {theirs / ours:.1f} times as fast"
+        )
+        note(
+            f"assignment to {GAP:g}: {name}",
+            f"{ours:.3f} s of CPU time",
+            f"{theirs / ours:.1f} × AequilibraE {version}'s bi-conjugate Frank-Wolfe",
         )
 
 

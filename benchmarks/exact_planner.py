@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 import routesim as rs
-from benchmarks.side_by_side import best_seconds
+from benchmarks.side_by_side import best_seconds, note
 from routesim.planning.exact import ExactPlanner
 
 HERE = Path(__file__).parent
@@ -27,6 +27,7 @@ def rewards_of(window: int, seed: int) -> "np.ndarray[tuple[int, ...], np.dtype[
 
 def howard_beside_karp() -> None:
     planner = ExactPlanner(rs.ActionSet.arms(4), 6)
+    times = []
     for seed in range(3):
         rewards = rewards_of(6, seed)
         howard = best_seconds(lambda rewards=rewards: planner.plan(rewards))  # type: ignore[misc]
@@ -35,6 +36,14 @@ def howard_beside_karp() -> None:
             f"4,096 histories, draw {seed}: Howard {1e3 * howard:.2f} ms, compiled Karp {1e3 * karp:.0f} ms, "
             f"{karp / howard:.0f} times"
         )
+        times.append((1e3 * howard, karp / howard))
+    low, high = min(times), max(times)
+    ratios = [ratio for _, ratio in times]
+    note(
+        "Howard, 4,096 histories, three draws",
+        f"{low[0]:.1f} to {high[0]:.1f} ms",
+        f"{min(ratios):.0f} to {max(ratios):.0f} × the compiled Karp",
+    )
 
 
 def compiled_lemon() -> Path | None:
@@ -52,6 +61,7 @@ def howard_beside_lemon() -> None:
         print("LEMON: g++ or liblemon-dev not installed, not measured")
         return
     planner = ExactPlanner(rs.ActionSet.arms(4), 8)
+    times = []
     for seed in range(3):
         rewards = rewards_of(8, seed)
         arcs = planner.arc_rewards(rewards)
@@ -66,6 +76,13 @@ def howard_beside_lemon() -> None:
             f"65,536 histories, draw {seed}: Howard {1e3 * ours:.1f} ms, LEMON's {1e3 * theirs:.1f} ms on the same "
             f"graph, {theirs / ours:.1f} times; both find {mean:.9f}"
         )
+        times.append((1e3 * ours, theirs / ours))
+    ratios = [ratio for _, ratio in times]
+    note(
+        "Howard, 65,536 histories, three draws",
+        f"{min(times)[0]:.0f} to {max(times)[0]:.0f} ms",
+        f"{min(ratios):.1f} to {max(ratios):.1f} × LEMON's C++ Howard",
+    )
 
 
 def a_million_histories() -> None:
@@ -77,6 +94,7 @@ def a_million_histories() -> None:
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     seconds = best_seconds(lambda: rs.plan(rs.ActionSet.arms(4), rewards_of(10, 0), 10), repeats=2)
     print(f"1,048,576 histories: {seconds:.2f} s, at most {int(out.stdout) / 1024:.0f} MiB in the whole process")
+    note("Howard, 1,048,576 histories", f"{seconds:.2f} s, {int(out.stdout) / 1024:.0f} MiB in the whole process")
 
 
 def main() -> None:

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.side_by_side import note
 from routesim.record import Played, Record
 from routesim.report.page import write_page
 
@@ -70,6 +71,10 @@ def measure(browser: Browser, name: str, record: Record, folder: Path) -> str:
     times = np.array(browser.driver.execute_async_script(code))
     if asked := [*browser.requests(), *browser.complaints()]:
         sys.exit(f"{name}: the page asks or complains: {asked}")
+    note(
+        f"page {name}, {len(record.edges):,} coloured edges",
+        f"{path.stat().st_size / 1e6:.2f} MB, ready in {ready / 1000:.2f} s, a step in {np.median(times[:, 1]):.0f} ms",
+    )
     cells = [
         name,
         f"{0 if record.network is None else record.network.n_edges:,}",

@@ -1,6 +1,6 @@
 """Eight routes across a big city: routesim beside the same algorithms through networkx.
 
-    python benchmarks/paths.py [--pairs 10] [--seed 0]
+    python -m benchmarks.paths [--pairs 10] [--seed 0]
 
 Roads of Coquimbo and La Serena where this version bundles them, else a grid of about their size with random
 costs. Both sides get the same pairs of nodes in the same run. Compilation is left out; building the networkx
@@ -17,10 +17,12 @@ import networkx as nx
 import numpy as np
 
 import routesim
+from benchmarks.side_by_side import note
 from routesim import paths as rp
 from routesim.search import ROUNDING, Floats
 
 K = 8
+PEER = f"the same through networkx {nx.__version__}"
 PENALTY, MAX_OVERLAP, MAX_DETOUR = 1.15, 0.75, 0.5
 Route = list[int]
 Solver = Callable[[int, int], list[float]]  # from origin and destination to the costs of the routes found
@@ -152,7 +154,7 @@ def timed(compute: Solver, pair: tuple[int, int]) -> tuple[float, list[float]]:
     return 1000 * (time.perf_counter() - start), costs
 
 
-def compare(title: str, pairs: list[tuple[int, int]], ours: Solver, peer: Solver) -> None:
+def compare(title: str, place: str, pairs: list[tuple[int, int]], ours: Solver, peer: Solver) -> None:
     first_ms, _ = timed(ours, pairs[0])
     times_ms = np.empty((2, len(pairs)))
     same, n_routes = 0, []
@@ -166,6 +168,7 @@ def compare(title: str, pairs: list[tuple[int, int]], ours: Solver, peer: Solver
         print(f"  {name}  median {np.median(row):8.1f} ms   fastest {row.min():8.1f}   slowest {row.max():8.1f}")
     ratios = times_ms[1] / times_ms[0]
     print(f"  {np.median(ratios):.0f} times faster (median of pairs; {ratios.min():.0f} to {ratios.max():.0f})")
+    note(f"{title} across {place}", f"{np.median(times_ms[0]):.1f} ms", f"{np.median(ratios):,.0f} × {PEER}")
     print(f"  first call, which compiles or loads what was compiled: {first_ms:.0f} ms")
 
 
@@ -186,8 +189,8 @@ def main() -> None:
     def k_shortest(origin: int, destination: int) -> list[float]:
         return [float(costs[path].sum()) for path in rp.k_shortest(graph, costs, origin, destination, K)]
 
-    compare(f"{K} penalty routes", pairs, penalty, peer.penalty_costs)
-    compare(f"{K} shortest routes", pairs, k_shortest, peer.k_shortest_costs)
+    compare(f"{K} penalty routes", name, pairs, penalty, peer.penalty_costs)
+    compare(f"{K} shortest routes", name, pairs, k_shortest, peer.k_shortest_costs)
 
 
 if __name__ == "__main__":

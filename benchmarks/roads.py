@@ -18,6 +18,7 @@ from pathlib import Path
 
 import osmnx
 
+from benchmarks.side_by_side import note
 from routesim.cities import load_city
 from routesim.network import RoadNetwork
 
@@ -48,6 +49,7 @@ def pyrosm_graph(path: Path) -> object:
 
 def report(what: str, ours: float, peer: str, theirs: float) -> None:
     print(f"{what}: routesim {ours:.3f} s, {peer} {theirs:.3f} s, {theirs / ours:.1f} times faster")
+    note(what, f"{ours:.3f} s", f"{theirs / ours:.1f} × {peer}")
 
 
 def main() -> None:

@@ -22,6 +22,8 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.side_by_side import note
+
 ROOT = Path(__file__).parent.parent
 
 
@@ -120,6 +122,11 @@ def main() -> None:
     asked = f"{given.rate:,.0f} a second asked for" if given.rate else "as fast as answers come"
     print(f"{given.scenario}, {given.connections} connections, {asked}, {seconds:.1f} s")
     print(f"recommend: {len(took):,} answers, {len(took) / seconds:,.0f} a second; observe: {load.observed:,}")
+    note(
+        f"`routesim serve`, {seconds:.0f} s of recommend requests",
+        f"{len(took) / seconds:,.0f} answers a second, 99 % within {took[int(0.99 * len(took))]:.0f} ms, "
+        f"{len(load.errors)} errors",
+    )
     print(f"errors: {len(load.errors)} {load.errors[:1]}")
     print(
         f"answer: median {np.median(took):.1f} ms, 99 % {took[int(0.99 * len(took))]:.1f} ms, longest {took[-1]:.0f} ms"

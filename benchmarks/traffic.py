@@ -1,6 +1,7 @@
-"""Link traversals per second of the traffic simulator, beside UXsim and Path4GMNS; and a million vehicles.
+"""Link traversals per second of the traffic simulator, beside UXsim and Path4GMNS; and how its cost grows.
 
     python -m benchmarks.traffic
+    python -m benchmarks.traffic growth
 
 A grid of 30 x 30 nodes, 3,480 directed links of 500 m at 15 m/s, 100,000 vehicles between 2,000 random pairs over
 3,600 s: about two million link traversals. Every engine runs in a process of its own, one thread, in turn. Seconds are
@@ -13,6 +14,18 @@ behind; Path4GMNS has point queues at the ends of links, on paths equilibrated b
 physics: the ratio says what it costs to simulate this model, not that the others are slow at theirs.
 
 Peers come with `pip install routesim[bench]`; one that is missing is said to be.
+
+"growth" measures the cost of an event (an entry into a link or an arrival) on the same grid from 10,000 to two million
+vehicles, beside what is allowed: growth as the logarithm of the vehicles on the road. These are the most that had
+departed and not arrived at any moment, each with one pending event. Timed is the compiled core alone, in CPU time of
+its thread, at its best of several rounds over all sizes: what routers and results cost has a fixed part, which would
+hide growth. The regimes are
+
+- flowing: capacity in proportion to the vehicles, a little above what they need, so that trips take the same time at
+  every size;
+- jammed: a tenth of that capacity, also in proportion;
+- filling: 1,800 vehicles an hour at every size, so that traffic goes from empty roads to a jam;
+- taught: jammed, with noise, and with everything kept that a learning router is shown of driven edges.
 """
 
 import importlib.metadata
@@ -26,6 +39,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from benchmarks.side_by_side import note
 
 SIDE, VEHICLES, PAIRS, SECONDS = 30, 100_000, 2_000, 3_600
 LENGTH_M, SPEED_MS, CAPACITY_VPH = 500.0, 15.0, 1800.0
@@ -49,7 +64,7 @@ def pairs_and_times(vehicles: int) -> tuple[Any, Any, Any]:
     return ends[which], others[which], np.sort(rng.random(vehicles) * SECONDS)
 
 
-def routesim_run(vehicles: int, router: str) -> dict[str, float]:
+def routesim_grid() -> Any:
     import networkx as nx
 
     import routesim as rs
@@ -58,10 +73,21 @@ def routesim_run(vehicles: int, router: str) -> dict[str, float]:
     graph.add_nodes_from(range(SIDE * SIDE))
     times = {"length": LENGTH_M, "free_flow_s": LENGTH_M / SPEED_MS, "capacity_vph": CAPACITY_VPH}
     graph.add_edges_from((tail, head, times) for tail, head in grid_links())
-    network = rs.RoadNetwork.from_networkx(graph)
+    return rs.RoadNetwork.from_networkx(graph)
+
+
+def routesim_demand(vehicles: int) -> Any:
+    import routesim as rs
+
     origins, destinations, departures = pairs_and_times(vehicles)
-    demand = rs.Demand.from_trips({"origin": origins, "destination": destinations, "departure_s": departures})
-    simulator = rs.TrafficSimulator(network, demand)
+    return rs.Demand.from_trips({"origin": origins, "destination": destinations, "departure_s": departures})
+
+
+def routesim_run(vehicles: int, router: str) -> dict[str, float]:
+    import routesim as rs
+
+    network = routesim_grid()
+    simulator = rs.TrafficSimulator(network, routesim_demand(vehicles))
     kinds: dict[str, Callable[[], Any]] = {"free flow": rs.FreeFlowRouter, "greedy": rs.GreedyRouter}
     best, traversals = np.inf, 0
     few = rs.Demand.from_trips({"origin": [0], "destination": [899], "departure_s": [0.0]})
@@ -73,6 +99,67 @@ def routesim_run(vehicles: int, router: str) -> dict[str, float]:
         if not traffic.arrived.all():
             raise SystemExit("vehicles are missing")
     return {"seconds": best, "traversals": traversals}
+
+
+GROWTH = [10_000, 30_000, 100_000, 300_000, 1_000_000, 2_000_000]
+NEEDED = CAPACITY_VPH / 12 / VEHICLES  # capacity in entries per window of 300 s and vehicle, for traffic that flows
+REGIMES: dict[str, tuple[Callable[[int], float], bool]] = {
+    "flowing": (lambda vehicles: NEEDED * vehicles, False),
+    "jammed": (lambda vehicles: NEEDED * vehicles / 10, False),
+    "filling": (lambda _: CAPACITY_VPH / 12, False),
+    "taught": (lambda vehicles: NEEDED * vehicles / 10, True),
+}
+
+
+def growth(rounds: int = 3) -> None:
+    """Print the cost of an event against the vehicles on the road."""
+    import routesim as rs
+    from routesim import events
+
+    network, core, spent = routesim_grid(), events.drive, 0.0
+
+    def timed(*arguments: Any) -> int:
+        nonlocal spent
+        start = time.thread_time()
+        answer = core(*arguments)
+        spent += time.thread_time() - start
+        return answer
+
+    setattr(events, "drive", timed)  # noqa: B010 - the simulator looks it up at every call
+    best: dict[tuple[str, int], tuple[float, int, int]] = {}
+    for number in range(rounds + 1):
+        for vehicles in GROWTH if number else GROWTH[:1]:  # the first round compiles
+            demand = routesim_demand(vehicles)
+            for regime, (capacity, taught) in REGIMES.items():
+                congestion = rs.congestion.BPR(capacity=capacity(vehicles))
+                router = rs.FreeFlowRouter()
+                router.feedback = "lessons" if taught else "none"
+                simulator = rs.TrafficSimulator(network, demand, 300.0, congestion, noise=0.1 if taught else 0.0)
+                spent = 0.0
+                traffic = simulator.run(router)
+                happened = np.argsort(np.concatenate((traffic.departure_s, traffic.arrival_s)), kind="stable")
+                road = int(np.cumsum(np.where(happened < vehicles, 1, -1)).max())
+                cost = spent / (traffic.n_events + vehicles)
+                if number:
+                    best[regime, vehicles] = (
+                        min(cost, best.get((regime, vehicles), (cost,))[0]),
+                        road,
+                        traffic.n_events,
+                    )
+        print(f"round {number} of {rounds} done", file=sys.stderr, flush=True)
+    print("| regime | vehicles | most on the road | entries | ns an event | growth | allowed | last step | allowed |")
+    print("|---|---|---|---|---|---|---|---|---|")
+    for regime in REGIMES:
+        first, before = best[regime, GROWTH[0]], best[regime, GROWTH[0]]
+        for vehicles in GROWTH:
+            here = best[regime, vehicles]
+            ratios = [
+                f"{here[0] / other[0]:.2f} | {np.log(here[1]) / np.log(other[1]):.2f}" for other in (first, before)
+            ]
+            print(
+                f"| {regime} | {vehicles:,} | {here[1]:,} | {here[2]:,} | {here[0] * 1e9:.0f} | {' | '.join(ratios)} |"
+            )
+            before = here
 
 
 def uxsim_run(platoon: int) -> dict[str, float]:
@@ -176,11 +263,25 @@ def measured(case: str) -> dict[str, float] | None:
 
 
 def main() -> None:
+    if sys.argv[1:] == ["growth"]:
+        growth()
+        return
     ours = measured("ours")
     for case in [*sys.argv[1:]] or [name for name in CASES if name != "ours"]:
         other = measured(case)
         if ours and other and case in ("uxsim-1", "uxsim-5", "path4gmns"):
-            print(f"  routesim is {ours['rate'] / other['rate']:.1f} times as fast, at cheaper physics")
+            ratio = ours["rate"] / other["rate"]
+            print(f"  routesim is {ratio:.1f} times as fast, at cheaper physics")
+            note(
+                f"{VEHICLES:,} vehicles on a 30 × 30 grid, beside {CASES[case][0]}",
+                f"{ours['rate'] / 1e6:.1f} million entries/s, {ours['memory_mib']:.0f} MiB",
+                f"{ratio:.1f} × (cheaper physics; there {other['memory_mib']:,.0f} MiB)",
+            )
+        elif other and case == "million":
+            note(
+                "the same with a million vehicles",
+                f"{other['rate'] / 1e6:.1f} million entries/s, {other['memory_mib']:.0f} MiB",
+            )
 
 
 if __name__ == "__main__":

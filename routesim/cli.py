@@ -7,7 +7,7 @@ import os
 import shlex
 import sys
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import Annotated, cast
 
 import typer
 
@@ -18,6 +18,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Traffic routing simulation where a recommendation changes the traffic it was made for.",
 )
+_INTERRUPTED = 130
 AsJson = Annotated[bool, typer.Option("--json", help="Write JSON, for scripts.")]
 
 
@@ -83,7 +84,7 @@ def cities(as_json: AsJson = False) -> None:
 @app.command()
 def run(
     name_or_file: Annotated[
-        str, typer.Argument(help="A named scenario, or a TOML file.", autocompletion=_names, show_default=False)
+        str, typer.Argument(metavar="NAME_OR_FILE", help="A named scenario, or a TOML file.", autocompletion=_names)
     ],
     rounds: Annotated[
         int | None, typer.Option(min=1, help="Rounds of each run; in traffic, about so many trips.")
@@ -103,7 +104,7 @@ def run(
     as_json: Annotated[bool, typer.Option("--json", help="Write the summary as JSON, and nothing else.")] = False,
 ) -> None:
     """Run a scenario and write its results into a folder."""
-    from routesim.console import ProgressBar, complain, note_warnings, resume_hint, say_json, show_outcome
+    from routesim.console import ProgressBar, note_warnings, resume_hint, say_json, show_outcome
 
     folder = out or Path("runs") / Path(name_or_file).stem
     note_warnings(quiet=quiet)
@@ -122,8 +123,7 @@ def run(
                 watch=bar.show,
             )
     except KeyboardInterrupt:
-        complain(resume_hint(folder, _this_command_with_resume))
-        raise typer.Exit(130) from None
+        raise _StoppedError(resume_hint(folder, _this_command_with_resume())) from None
     if as_json:
         say_json(outcome.summary)
     elif not quiet:
@@ -132,7 +132,7 @@ def run(
 
 @app.command(name="map")
 def draw_map(
-    folder: Annotated[Path, typer.Argument(help="A result folder of `routesim run`.")],
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="A result folder of `routesim run`.")],
     learner: Annotated[
         list[str] | None, typer.Option(help="Shown at first; twice for two side by side.", show_default=False)
     ] = None,
@@ -154,7 +154,9 @@ def draw_map(
 
 @app.command(name="import")
 def import_roads(
-    place_or_file: Annotated[str, typer.Argument(help="A file or folder of roads, or the name of a place.")],
+    place_or_file: Annotated[
+        str, typer.Argument(metavar="PLACE_OR_FILE", help="A file or folder of roads, or the name of a place.")
+    ],
     out: Annotated[Path, typer.Option(help="File to write: .npz, .graphml or .gpkg.")],
 ) -> None:
     """Turn a place or a file into a road network file."""
@@ -178,17 +180,17 @@ def schema() -> None:
     say_json(scenario_schema())
 
 
+class _StoppedError(Exception):
+    """Ctrl-C during a run; says how to go on."""
+
+
 def _this_command_with_resume() -> str:
     words = ["routesim", *sys.argv[1:]]
     return shlex.join(words if "--resume" in words else [*words, "--resume"])
 
 
-def main() -> None:
+def exit_code() -> int:
     """Run the command line; a user's mistake is one line on standard error and exit code 2."""
-    sys.exit(_exit_code())
-
-
-def _exit_code() -> int:
     try:
         from routesim.console import complain
         from routesim.errors import LostWorkerError, RoutesimError
@@ -196,9 +198,14 @@ def _exit_code() -> int:
         # Every mistake in the words of a command; the class has no public name.
         wrong_words = cast("type[typer.BadParameter]", typer.BadParameter.__mro__[2])
         try:
-            code: Any = app(standalone_mode=False)
+            code = int(app(standalone_mode=False) or 0)
             sys.stdout.flush()
-            return int(code or 0)
+            if code == _INTERRUPTED:  # typer says nothing when it catches Ctrl-C
+                complain("stopped")
+            return code
+        except _StoppedError as hint:
+            complain(str(hint))
+            return _INTERRUPTED
         except LostWorkerError as loss:
             complain(str(loss))
             return 1
@@ -217,7 +224,12 @@ def _exit_code() -> int:
             return 2
     except (typer.Abort, KeyboardInterrupt):
         print("routesim: stopped", file=sys.stderr)
-        return 130
+        return _INTERRUPTED
+
+
+def main() -> None:
+    """Run the command line and end with its exit code."""
+    sys.exit(exit_code())
 
 
 if __name__ == "__main__":

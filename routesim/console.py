@@ -3,7 +3,6 @@
 import json
 import sys
 import warnings
-from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
 from types import TracebackType
@@ -118,8 +117,8 @@ def show_table(title: str, columns: list[str], rows: list[list[str]]) -> None:
     console.print(table)
 
 
-def resume_hint(folder: Path, command: Callable[[], str]) -> str:
+def resume_hint(folder: Path, command: str) -> str:
     """Return what to say when a run was stopped."""
     from routesim.folders import is_unfinished
 
-    return f"stopped; go on with: {command()}" if is_unfinished(folder) else "stopped"
+    return f"stopped; go on with: {command}" if is_unfinished(folder) else "stopped"

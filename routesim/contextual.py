@@ -20,12 +20,9 @@ from routesim.environment import (
     RoundEnvironment,
     Task,
     Trace,
-    checked_noise,
-    checked_range,
-    checked_window,
-    congestion_table,
 )
 from routesim.errors import InputError
+from routesim.reward_checks import checked_noise, checked_range, checked_window, congestion_table
 from routesim.rounds import add_to_fit, choose, play_contextual
 from routesim.state import State, collect, join, part, put_back, restore_rng, rng_state, whole_from
 

@@ -3,6 +3,8 @@
 An event is a vehicle at the start of the next edge of its path, or at its end. Events are taken in order of
 (time, serial); departures have the first serials, in order of the table, and every other event gets the next one
 when it is scheduled. So a vehicle that sets out at time t goes before one that arrives from another edge at t.
+Departures are read from the table as they come; the queue has the next event of every vehicle on the road. Events of
+the same time are in order of their tags, serial * MOST_VEHICLES + vehicle.
 
 `drive` runs until it is done or needs something; its answer says what. Nothing of an event has happened when it
 stops at one, so after the need is met it simply goes on.
@@ -13,7 +15,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from routesim.compiled import kernel
+from routesim.compiled import lean_kernel, prefetch
+from routesim.queue import NEAR, NEVER, Queue, add, advance, key_of, replace, take, time_of
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
@@ -21,8 +24,8 @@ Longs = NDArray[np.int64]
 
 # What `drive` answers.
 DONE, PAUSED, ASKS, PATHS_FULL, WINDOWS_FULL, TABLE_SHORT, LOADS_FULL, LOG_FULL, NO_WAY = range(9)
-# Positions in Queue.clock.
-SIZE, DEPARTED, SERIAL, EVENTS, ARRIVED, USED_PATHS, USED_WINDOWS, USED_LOADS, LOGGED, BIN, TOUCHED, WANTED = range(12)
+# Positions in the clock.
+DEPARTED, SERIAL, EVENTS, ARRIVED, USED_PATHS, USED_WINDOWS, USED_LOADS, LOGGED, BIN, TOUCHED, WANTED = range(11)
 # Columns of Vehicles.state: where the path starts in the pool, its length (0: undecided), edges entered, count met.
 START, LENGTH, ENTERED, COUNT = range(4)
 # Columns of Windows.rings: where the ring starts, its capacity (a power of 2), its oldest entry, its size.
@@ -33,17 +36,6 @@ LEAST_S = 1e-3  # the least time an edge takes: zero would let a vehicle be ever
 # Instead of a path: stop and ask when it departs; take the quickest path of that moment; or the one that costs the
 # traveller least.
 ASK, GREEDY, WEIGHED = -1, -2, -3
-
-
-class Queue(NamedTuple):
-    """The pending event of every vehicle on the road, a heap of four children a node, and the counters.
-
-    A tag is serial * MOST_VEHICLES + vehicle, so tags are in the order of serials.
-    """
-
-    time: Floats
-    tag: Longs
-    clock: Longs
 
 
 class Vehicles(NamedTuple):
@@ -126,7 +118,7 @@ class Lessons(NamedTuple):
     log: Floats  # rows of vehicle, place on the path, edge, count, entered_s, travel_time_s, cost
 
 
-@kernel
+@lean_kernel
 def _uniform(x: np.uint64) -> float:
     """Return a number between 0 and 1 that depends on `x` alone (splitmix64)."""
     z = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -135,7 +127,7 @@ def _uniform(x: np.uint64) -> float:
     return (float(z >> np.uint64(11)) + 0.5) / 9007199254740992.0
 
 
-@kernel
+@lean_kernel
 def _normal(seed: np.uint64, vehicle: int, place: int) -> float:
     """Return a standard normal number that depends on nothing but these three (Box-Muller)."""
     step = np.uint64(0x9E3779B97F4A7C15)
@@ -144,35 +136,13 @@ def _normal(seed: np.uint64, vehicle: int, place: int) -> float:
     return float(np.sqrt(-2.0 * np.log(one)) * np.cos(2.0 * np.pi * two))
 
 
-@kernel
-def _sift_down(times: Floats, tags: Longs, time: float, tag: int, size: int) -> None:
-    """Put an event into a heap whose top is free."""
-    slot, child = 0, 1
-    while child < size:
-        best, least = child, times[child]
-        for other in range(child + 1, min(child + 4, size)):
-            if times[other] <= least and (times[other] < least or tags[other] < tags[best]):
-                best, least = other, times[other]
-        if least >= time and (least > time or tags[best] > tag):
-            break
-        times[slot], tags[slot] = least, tags[best]
-        slot, child = best, 4 * best + 1
-    times[slot], tags[slot] = time, tag
+@lean_kernel
+def _factor(noise: float, seed: np.uint64, vehicle: int, place: int) -> float:
+    """Return the noise of a vehicle at a place of its path: lognormal, of mean 1."""
+    return float(np.exp(noise * _normal(seed, vehicle, place) - noise * noise / 2.0))
 
 
-@kernel
-def _push(times: Floats, tags: Longs, time: float, tag: int, slot: int) -> None:
-    """Add an event to a heap whose first free place is `slot`."""
-    while slot > 0:
-        above = (slot - 1) // 4
-        if times[above] < time or (times[above] == time and tags[above] < tag):
-            break
-        times[slot], tags[slot] = times[above], tags[above]
-        slot = above
-    times[slot], tags[slot] = time, tag
-
-
-@kernel
+@lean_kernel
 def _count(rings: Longs, pool: Floats, edge: int, since: float) -> int:
     """Forget the entries into an edge up to and including `since`; return how many are left."""
     held = rings[edge, HELD]
@@ -186,7 +156,7 @@ def _count(rings: Longs, pool: Floats, edge: int, since: float) -> int:
     return int(held)
 
 
-@kernel
+@lean_kernel
 def _make_room(windows: Windows, edge: int, clock: Longs) -> bool:
     """Give an edge whose ring is full one of twice the size; False if the pool has no room for it."""
     ring = windows.rings[edge]
@@ -212,7 +182,7 @@ def _make_room(windows: Windows, edge: int, clock: Longs) -> bool:
     return True
 
 
-@kernel
+@lean_kernel
 def _time_at(roads: Roads, edge: int, count: int) -> float:
     """Return the travel time of an edge at a count; nan where the table is too short for it."""
     if roads.table.shape[0] == 0:
@@ -228,7 +198,7 @@ def _time_at(roads: Roads, edge: int, count: int) -> float:
     return float(roads.free_flow[edge] * roads.table[edge if roads.table.shape[0] > 1 else 0, count])
 
 
-@kernel
+@lean_kernel
 def _raise(search: Search, node: int, size: int) -> int:
     """Move a node up in the search's heap, adding it where it is not there; return the size."""
     key, position, heap = search.key, search.position, search.heap
@@ -246,7 +216,7 @@ def _raise(search: Search, node: int, size: int) -> int:
     return size
 
 
-@kernel
+@lean_kernel
 def _lower(search: Search, size: int) -> int:
     """Take the node with the least key off a heap of `size`."""
     key, position, heap = search.key, search.position, search.heap
@@ -271,7 +241,7 @@ def _lower(search: Search, size: int) -> int:
     return int(least)
 
 
-@kernel
+@lean_kernel
 def _find(
     roads: Roads,
     windows: Windows,
@@ -338,14 +308,31 @@ def _find(
     return 0
 
 
-@kernel
+@lean_kernel
+def _look_ahead(near: Longs, size: int, state: Longs, paths: Ints, rings: Longs, pool: Floats) -> None:
+    """Start to fetch what the next events will need: misses of the cache that overlap cost little."""
+    for row in range(size):
+        prefetch(state, 4 * (near[row, 1] & (MOST_VEHICLES - 1)))
+    for row in range(size):
+        vehicle = near[row, 1] & (MOST_VEHICLES - 1)
+        prefetch(paths, state[vehicle, START] + state[vehicle, ENTERED])
+    for row in range(size):
+        vehicle = near[row, 1] & (MOST_VEHICLES - 1)
+        if state[vehicle, ENTERED] < state[vehicle, LENGTH]:
+            edge = paths[state[vehicle, START] + state[vehicle, ENTERED]]
+            head, held = rings[edge, HEAD], rings[edge, HELD]
+            prefetch(pool, rings[edge, OFFSET] + head)
+            prefetch(pool, rings[edge, OFFSET] + ((head + held) & (rings[edge, ROOM] - 1)))
+
+
+@lean_kernel
 def counts_now(windows: Windows, since: float, out: Ints) -> None:
     """Fill `out` with the count of every edge."""
     for edge in range(len(out)):
         out[edge] = _count(windows.rings, windows.pool, edge, since)
 
 
-@kernel
+@lean_kernel
 def drive(
     until: float,
     window_s: float,
@@ -354,6 +341,7 @@ def drive(
     seed: np.uint64,
     reroute_s: float,
     queue: Queue,
+    clock: Longs,
     vehicles: Vehicles,
     paths: Ints,
     roads: Roads,
@@ -363,8 +351,7 @@ def drive(
     lessons: Lessons,
 ) -> int:
     """Take events in order until one at or after `until`, the end, or something is needed: see the answers above."""
-    # Fields are looked up once, and rows of arrays never cut out: both would cost a reference count an event.
-    clock, times, tags = queue.clock, queue.time, queue.tag
+    near, book = queue.near, queue.book
     state, departure_s, entered_s = vehicles.state, vehicles.departure_s, vehicles.entered_s
     rings, pool, load_now, touched = windows.rings, windows.pool, loads.now, loads.touched
     n_vehicles, n_nodes = len(departure_s), len(roads.indptr) - 1
@@ -373,12 +360,16 @@ def drive(
     bin_end = (clock[BIN] + 1) * bin_s
     while True:
         departs = clock[DEPARTED] < n_vehicles
-        if clock[SIZE] > 0 and not (departs and departure_s[clock[DEPARTED]] <= times[0]):
-            departs = False
+        now_key = key_of(departure_s[clock[DEPARTED]]) if departs else NEVER
+        if book[NEAR] == 0:
+            advance(queue, now_key)
+            _look_ahead(near, book[NEAR], state, paths, rings, pool)
+        if book[NEAR] > 0 and near[0, 0] < now_key:
+            departs, now_key = False, near[0, 0]
         elif not departs:
             return DONE
-        vehicle = int(clock[DEPARTED] if departs else tags[0] & (MOST_VEHICLES - 1))
-        now = departure_s[vehicle] if departs else times[0]
+        vehicle = int(clock[DEPARTED] if departs else near[0, 1] & (MOST_VEHICLES - 1))
+        now = time_of(now_key)
         if now >= until:
             return PAUSED
         since = now - window_s
@@ -435,9 +426,8 @@ def drive(
             for k in range(length):
                 same = same and room[k] == paths[state[vehicle, START] + driven + k]
             if length > 0 and not same:
-                paths[clock[USED_PATHS] : clock[USED_PATHS] + driven] = paths[
-                    state[vehicle, START] : state[vehicle, START] + driven
-                ]
+                for k in range(driven):
+                    paths[clock[USED_PATHS] + k] = paths[state[vehicle, START] + k]
                 state[vehicle, START], state[vehicle, LENGTH] = clock[USED_PATHS], driven + length
                 clock[USED_PATHS] += driven + length
         edge, count, spent = -1, 0, 0.0
@@ -473,13 +463,10 @@ def drive(
         if arrives:
             vehicles.arrival_s[vehicle] = now
             clock[ARRIVED] += 1
-            clock[SIZE] -= 1
-            last = clock[SIZE]
-            if last > 0:
-                _sift_down(times, tags, times[last], tags[last], last)
+            take(queue)
             continue
         if noise > 0.0:
-            spent *= np.exp(noise * _normal(seed, vehicle, state[vehicle, ENTERED]) - noise * noise / 2.0)
+            spent *= _factor(noise, seed, vehicle, state[vehicle, ENTERED])
         leaves = now + max(spent, LEAST_S)
         if in_order:
             leaves = max(leaves, roads.last_exit[edge])
@@ -498,8 +485,7 @@ def drive(
         tag = clock[SERIAL] * MOST_VEHICLES + vehicle
         clock[SERIAL] += 1
         if departs:
-            _push(times, tags, leaves, tag, clock[SIZE])
-            clock[SIZE] += 1
+            add(queue, key_of(leaves), tag, now_key)
             clock[DEPARTED] += 1
         else:
-            _sift_down(times, tags, leaves, tag, clock[SIZE])
+            replace(queue, key_of(leaves), tag, now_key)

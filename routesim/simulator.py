@@ -17,6 +17,7 @@ from routesim.demand import Demand, Trips
 from routesim.errors import InputError, NoPathError, RouteError
 from routesim.events import Floats, Ints
 from routesim.network import RoadNetwork
+from routesim.queue import empty_queue
 from routesim.routing import Departures, Driven, Lessons, Router, Routes, TrafficTask, check_routes
 from routesim.search import Graph, Workspace, shortest_tree
 from routesim.traffic import Traffic
@@ -135,9 +136,9 @@ class Drive:
             np.empty(0, dtype=np.int32) if costs is None else costs.draw(np.random.default_rng(streams[4]), n),
             np.zeros(0 if costs is None else n),
         )
-        clock = np.zeros(12, dtype=np.int64)
-        clock[events.SERIAL] = n
-        self.queue = events.Queue(np.empty(n), np.empty(n, dtype=np.int64), clock)
+        self.clock = np.zeros(11, dtype=np.int64)
+        self.clock[events.SERIAL] = n
+        self.queue = empty_queue(n)
         self.paths: Ints = np.empty(max(1024, 4 * n_nodes), dtype=np.int32)
         table = np.empty((0, 0)) if simulator._bpr is not None else self._table(64)
         alpha, capacity, beta = simulator._bpr or (np.empty(0), np.empty(0), np.empty(0))
@@ -294,6 +295,7 @@ class Drive:
                 self.noise_seed,
                 self.simulator.reroute_s if self.simulator.reroute_share > 0 else 0.0,
                 self.queue,
+                self.clock,
                 self.vehicles,
                 self.paths,
                 self.roads,
@@ -310,7 +312,7 @@ class Drive:
                 yield from self._ask(asked, last, pause)
                 asked, pause = last, pause + interval if last < n else np.inf
             elif answer == events.ASKS:
-                vehicle = int(self.queue.clock[events.WANTED])
+                vehicle = int(self.clock[events.WANTED])
                 yield from self._ask(vehicle, vehicle + 1, float(self.trips.departure_s[vehicle]))
             else:
                 self._meet(answer)
@@ -325,21 +327,21 @@ class Drive:
         elif need == events.LOADS_FULL:
             self.loads = self.loads._replace(rows=_longer(self.loads.rows, 2 * len(self.loads.rows)))
         elif need == events.TABLE_SHORT:
-            self.roads = self.roads._replace(table=self._table(2 * (int(self.queue.clock[events.WANTED]) + 1)))
+            self.roads = self.roads._replace(table=self._table(2 * (int(self.clock[events.WANTED]) + 1)))
         elif need == events.LOG_FULL:
             self._learn()
         else:
-            raise self._no_way(int(self.queue.clock[events.WANTED]))
+            raise self._no_way(int(self.clock[events.WANTED]))
 
     def _learn(self) -> None:
-        logged = int(self.queue.clock[events.LOGGED])
+        logged = int(self.clock[events.LOGGED])
         if logged:
             rows = self.lessons.log[:logged]
             vehicles, places, edges, counts = rows[:, :4].T.astype(np.int64)
             entered_s, took, costs = rows[:, 4:].T.copy()
             kinds = None if self.simulator.trip_costs is None else self.vehicles.kind[vehicles]
             self.router.learn(Driven(vehicles, places, edges, counts, entered_s, took, costs, kinds))
-            self.queue.clock[events.LOGGED] = 0
+            self.clock[events.LOGGED] = 0
 
     def _ask(self, first: int, last: int, now_s: float) -> Generator[Departures, Routes, None]:
         """Ask about the vehicles first … last - 1, check the answer and put it into the core."""
@@ -358,11 +360,11 @@ class Drive:
         )
         routes = yield departures
         check_routes(self.network, routes, departures)
-        used = int(self.queue.clock[events.USED_PATHS])
+        used = int(self.clock[events.USED_PATHS])
         if used + len(routes.edges) > len(self.paths):
             self.paths = _longer(self.paths, 2 * (used + len(routes.edges)))
         self.paths[used : used + len(routes.edges)] = routes.edges
-        self.queue.clock[events.USED_PATHS] += len(routes.edges)
+        self.clock[events.USED_PATHS] += len(routes.edges)
         if routes.tolls is not None:
             self.roads.toll[:] = routes.tolls
         if routes.weights is not None:
@@ -383,7 +385,7 @@ class Drive:
 
     def traffic(self) -> Traffic:
         """Return what happened so far."""
-        clock, loads = self.queue.clock, self.loads
+        clock, loads = self.clock, self.loads
         touched = loads.touched[: clock[events.TOUCHED]].astype(np.int64)
         now = np.column_stack((np.full(len(touched), clock[events.BIN]), touched, loads.now[touched]))
         rows = np.concatenate((loads.rows[: clock[events.USED_LOADS]], now))

@@ -25,13 +25,22 @@ def city_scenarios() -> list[str]:
     return [name for name in scenario_names() if load_scenario(name).kind not in _WITHOUT_ROADS]
 
 
-def result(name: str, runs: Path) -> Path:
-    """Return the folder of a scenario's result, which is made now where there is none."""
+def results(name: str, runs: Path) -> dict[str, Path]:
+    """Return the folders with a record of a scenario by the name of their page; run it where there is no result.
+
+    A sweep has a record for each of its points.
+    """
     folder = runs / name
-    if not (folder / RECORD).exists():
+    if not _records(folder):
         command = [sys.executable, "-m", "routesim.cli", "run", name, "--out", str(folder)]
         subprocess.run(command, check=True)  # noqa: S603 - our own command line
-    return folder
+    return {name if found == folder else f"{name}-{found.name}": found for found in _records(folder)}
+
+
+def _records(folder: Path) -> list[Path]:
+    if (folder / RECORD).exists():
+        return [folder]
+    return sorted(path.parent for path in folder.glob(f"points/*/{RECORD}"))
 
 
 def draw(name: str, folder: Path, maps: Path) -> Card:
@@ -55,7 +64,8 @@ def main(words: list[str] | None = None) -> None:
     chosen = parser.parse_args(words)
     chosen.maps.mkdir(parents=True, exist_ok=True)
     names = chosen.names or city_scenarios()
-    write_index(chosen.maps, [draw(name, result(name, chosen.runs), chosen.maps) for name in names])
+    found = {page: folder for name in names for page, folder in results(name, chosen.runs).items()}
+    write_index(chosen.maps, [draw(page, folder, chosen.maps) for page, folder in found.items()])
 
 
 if __name__ == "__main__":

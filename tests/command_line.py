@@ -33,7 +33,7 @@ name = "RandomPath"
 
 
 def command(*words: str) -> list[str]:
-    return [sys.executable, "-m", "routesim.cli", *words]
+    return [sys.executable, "-m", "routesim", *words]
 
 
 def environment() -> dict[str, str]:
@@ -68,9 +68,14 @@ def summary_of(folder: Path) -> dict[str, Any]:
 
 
 def everything(folder: Path) -> dict[str, bytes]:
-    """Return all files of a result; the summary without its times, the GeoPackage, which has a date, not at all."""
+    """Return all files of a result, not of an unfinished one beside it.
+
+    The summary comes without its times, and the GeoPackage, which has a date in it, not at all.
+    """
     found = {}
     for path in sorted(folder.rglob("*")):
+        if ".unfinished" in path.relative_to(folder).parts:
+            continue
         if path.name == "summary.json":
             found[str(path.relative_to(folder))] = json.dumps(summary_of(path.parent)).encode()
         elif path.is_file() and path.suffix != ".gpkg":

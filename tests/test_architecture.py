@@ -30,10 +30,12 @@ ORDER = [
     "features",
     "trip_costs",
     "rounds",
+    "reward_checks",
     "environment",
     "contextual",
     "demand",
     "city_demand",
+    "queue",
     "events",
     "routing",
     "traffic",
@@ -49,10 +51,11 @@ ORDER = [
     "gym",
     "scenario",
     "report",
+    "serve",
     "runner",
     "console",
-    "serve",
     "cli",
+    "__main__",
 ]
 # A RoadNetwork and a Run show themselves in a notebook.
 # RoadNetwork.from_osm and its siblings are where people look for the importers, which make RoadNetworks.

@@ -59,6 +59,7 @@ def in_pieces(play: Callable[[], rs.Run], moments: list[int]) -> rs.Run:
 def test_a_run_stopped_now_and_then_ends_with_the_same_numbers(
     name: str, learner: rs.Learner, keep: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("routesim.contexts.BLOCK_NUMBERS", 600)  # contexts come in some dozens of blocks
     slow = isinstance(learner, rs.CARMAB) and (learner.planner == "edgewise" or "long" in name or name == "paths")
     if slow and keep is None:
         pytest.skip("planning is slow here, and rows are the harder case")

@@ -4,6 +4,7 @@ import json
 import os
 import pty
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,20 @@ def test_help_and_version(tmp_path: Path) -> None:
     assert routesim("--version", cwd=tmp_path).stdout.strip() == "0.1.0"
 
 
+def test_a_shell_completes_names_and_options() -> None:
+    code = "import sys; sys.argv = ['routesim']; from routesim.__main__ import main; main()"
+
+    def completed(words: str) -> list[str]:
+        asked = {"_ROUTESIM_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
+        out = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, env={**environment(), **asked}, check=False
+        )
+        return out.stdout.split()
+
+    assert completed("routesim run hel") == [name for name in scenario_names() if name.startswith("hel")]
+    assert completed("routesim run --res") == ["--resume"]
+
+
 def test_scenarios_are_listed(tmp_path: Path) -> None:
     out = routesim("scenarios", cwd=tmp_path)
     assert [line.split()[0] for line in out.stdout.splitlines()] == scenario_names()
@@ -28,11 +43,11 @@ def test_scenarios_are_listed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", scenario_names())
 def test_every_scenario_runs_at_a_short_horizon_from_any_folder(name: str, tmp_path: Path) -> None:
-    out = routesim("run", name, "--rounds", "1500", "--replications", "2", cwd=tmp_path)
+    out = routesim("run", name, "--rounds", "400", "--replications", "1", cwd=tmp_path)
     assert out.returncode == 0, out.stderr
     folder = tmp_path / "runs" / name
     summary = json.loads((folder / "summary.json").read_text())
-    assert (summary["name"], summary["rounds"], summary["replications"]) == (name, 1500, 2)
+    assert (summary["name"], summary["rounds"], summary["replications"]) == (name, 400, 1)
     assert sorted(path.name for path in folder.iterdir()) == summary["files"]
     results = sorted((folder / "points").iterdir()) if "points" in summary else [folder]
     for one in results:

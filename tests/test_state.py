@@ -13,6 +13,8 @@ from worlds import CASES, ROUNDS, WORLDS, arms, contexts, graph, pairs
 import routesim as rs
 from routesim import state as st
 from routesim.errors import ResultsError
+from routesim.planning import Planner
+from routesim.planning.index_policy import IndexPolicy
 
 
 def begun(world: rs.RoundEnvironment, learner: rs.Learner, seed: int) -> tuple[rs.RoundEnvironment, rs.Learner]:
@@ -43,19 +45,26 @@ def play(world: rs.RoundEnvironment, learner: rs.Learner, rounds: int) -> list[t
 
 
 @pytest.mark.parametrize(("name", "learner"), CASES, ids=lambda part: part if isinstance(part, str) else repr(part))
-def test_going_on_from_a_state_is_as_if_nothing_had_happened(name: str, learner: rs.Learner) -> None:
-    make = WORLDS[name]
-    undisturbed = play(*begun(make(), learner, seed=3), ROUNDS)
+def test_going_on_from_a_state_is_as_if_nothing_had_happened(
+    name: str, learner: rs.Learner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("routesim.contexts.BLOCK_NUMBERS", 600)  # contexts come in some dozens of blocks
+    make, rounds = WORLDS[name], 100 if "long" in name else ROUNDS
+    undisturbed = play(*begun(make(), learner, seed=3), rounds)
     rng = np.random.default_rng(zlib.crc32(f"{name}{learner!r}".encode()))
-    cuts = [0, *sorted(rng.choice(np.arange(1, ROUNDS), size=3, replace=False).tolist()), ROUNDS]
+    cuts = [0, *sorted(rng.choice(np.arange(1, rounds), size=3, replace=False).tolist()), rounds]
     world, player = begun(make(), learner, seed=3)
     again = []
     for first, last in itertools.pairwise(cuts):
         saved = through_a_file(world.state()), through_a_file(player.state())
         play(world, player, 2)  # what happens after a state was told does not change it
         world, player = begun(make(), learner, seed=3)
-        world.restore(saved[0])
-        player.restore(saved[1])
+        for one, state in zip((world, player), saved, strict=True):
+            one.restore(state)
+            told = one.state()
+            assert sorted(told) == sorted(state)
+            for key in state:
+                assert_array_equal(told[key], state[key], err_msg=key)
         again += play(world, player, last - first)
     assert again == undisturbed
     assert getattr(player, "epochs", 0) > 1 or not hasattr(player, "epochs"), "several plans were made"
@@ -127,6 +136,34 @@ def test_parts_are_joined_and_taken_apart() -> None:
     assert sorted(joined) == ["one.a", "one.b.c", "other.a"]
     assert {name: int(value) for name, value in st.part(joined, "one").items()} == {"a": 1, "b.c": 2}
     assert st.part(joined, "on") == {}
+
+
+@pytest.mark.parametrize("name", [name for name in WORLDS if "contexts" not in name])
+@pytest.mark.parametrize("method", ["auto", "edgewise"])
+def test_a_plan_comes_back_with_the_start_it_leaves(name: str, method: str) -> None:
+    world = WORLDS[name]()
+    planner = Planner(world.actions, world.window, method)
+    plan = planner.plan(world.rewards)
+    plan = planner.plan(0.9 * world.rewards, start=plan)
+    state = planner.state_of(plan)
+    back = planner.restored(through_a_file(state))
+    again = planner.state_of(back)
+    assert sorted(again) == sorted(state)
+    for key, value in state.items():
+        assert again[key].dtype == value.dtype
+        assert_array_equal(again[key], value, err_msg=key)
+    assert (back.value, back.bound, back.value_error) == (plan.value, plan.bound, plan.value_error)
+    assert (back.method, back.cycle, type(back.policy)) == (plan.method, plan.cycle, type(plan.policy))
+    if isinstance(plan.policy, IndexPolicy):
+        assert_array_equal(back.policy.edge_values.values, plan.policy.edge_values.values)
+        assert_array_equal(back.policy.edge_values.row, plan.policy.edge_values.row)
+    if plan.method == "edgewise":
+        ours, theirs = back.warm, plan.warm
+        assert (ours.patterns is None) == (theirs.patterns is None) == (world.window > 16)
+        assert ours.cycle == theirs.cycle
+        for (one, path), (other, twin) in zip(ours.paths, theirs.paths, strict=True):
+            assert one == other
+            assert_array_equal(path, twin)
 
 
 @pytest.mark.parametrize("name", ["arms", "paths", "graph", "pairs on a graph", "pairs, long window"])

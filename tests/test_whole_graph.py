@@ -4,18 +4,11 @@ import networkx as nx
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from worlds import grid
 
 import routesim as rs
 from routesim.environment import Tally, Trace
 from routesim.errors import InputError
-
-
-def grid(side: int = 3) -> rs.RoadNetwork:
-    graph = nx.grid_2d_graph(side, side, create_using=nx.DiGraph)
-    rng = np.random.default_rng(1)
-    for _, _, attributes in graph.edges(data=True):
-        attributes["free_flow_s"] = float(rng.uniform(10, 20))
-    return rs.RoadNetwork.from_networkx(graph)
 
 
 def world_on(

@@ -216,7 +216,7 @@ class Oracle(_FixedPolicy):
         self._plans: Plans | None = None
         if task.theta is None:
             self._planner = Planner(task.actions, task.window)
-            self._plan = self._planner.plan(_told(task.rewards))
+            self._plan = self._planner.plan(_told(task.rewards), tight_bound=False)
             self._keep(self._plan.policy, task)
             return
         self._plans = Plans(task, rng, self.sample)

@@ -90,7 +90,7 @@ class CARMAB:
             _, optimistic = self.confidence_set(now)
             if self.monotone:
                 optimistic = np.minimum.accumulate(optimistic, axis=1)
-            self.plan = self._planner.plan(optimistic, start=self.plan)
+            self.plan = self._planner.plan(optimistic, start=self.plan, tight_bound=False)
             visits = self.tally.visits
             self.tally.limits = visits + np.maximum(1, visits)
             self.tally.full = False

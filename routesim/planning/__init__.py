@@ -7,13 +7,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from routesim.actions import ActionSet
-from routesim.environment import checked_rewards, checked_window
 from routesim.errors import InputError
 from routesim.planning.base import Plan, Policy
 from routesim.planning.choices import PathSet, RoadGraph
 from routesim.planning.edgewise import WarmStart, plan_graph, plan_paths
 from routesim.planning.exact import ExactPlanner, fits
 from routesim.planning.stored import edgewise_state, restored_edgewise, restored_exact, table_state
+from routesim.reward_checks import checked_rewards, checked_window
 from routesim.state import State
 
 Method: TypeAlias = Literal["auto", "exact", "karp", "edgewise"]
@@ -64,8 +64,13 @@ class Planner:
         else:
             self._exact = ExactPlanner(self.actions, self.window)
 
-    def plan(self, rewards: NDArray[np.float64], start: Plan[Any] | None = None) -> Plan[Policy]:
-        """Return the plan for checked rewards; `start` is an earlier plan of this planner, to save time."""
+    def plan(
+        self, rewards: NDArray[np.float64], start: Plan[Any] | None = None, *, tight_bound: bool = True
+    ) -> Plan[Policy]:
+        """Return the plan for checked rewards; `start` is an earlier plan of this planner, to save time.
+
+        Who needs the policy alone says `tight_bound=False`, and no time goes into a closer bound on the best.
+        """
         if self._exact is not None:
             return self._exact.plan(rewards, method="karp" if self.method == "karp" else "exact", start=start)
         warm = start.warm if start is not None and isinstance(start.warm, WarmStart) else None
@@ -73,7 +78,14 @@ class Planner:
             found = plan_graph(self._choices, rewards, self.window, warm=warm)
         else:
             assert self._choices is not None  # noqa: S101 - set above for this method
-            found = plan_paths(self._choices, rewards, self.window, warm=warm, kicks=50 if warm is None else 0)
+            found = plan_paths(
+                self._choices,
+                rewards,
+                self.window,
+                warm=warm,
+                kicks=50 if warm is None else 0,
+                tight_bound=tight_bound,
+            )
         return Plan(
             "edgewise",
             found.value,

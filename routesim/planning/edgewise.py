@@ -14,6 +14,7 @@ from routesim.planning.cycles import CyclePolicy, rewards_of_run
 from routesim.planning.edge_models import HistoryModel, MajorantModel
 from routesim.planning.index_policy import EdgeValues, IndexPolicy
 from routesim.planning.prices import find_prices
+from routesim.planning.recent_prices import certified_recent_bound, find_recent_prices
 from routesim.planning.sharing import FlowSharing, PathSharing
 from routesim.planning.single_edge import (
     MAX_EXACT_WINDOW,
@@ -30,6 +31,8 @@ Action = int | tuple[int, ...]
 _BLOCKS = 12
 _BATCHES = 30
 _GOOD_ENOUGH = 0.04  # earlier prices that prove a plan this close to the best are kept: learners plan often
+_WORTH_CLOSING = 0.02  # a gap above this between value and bound is looked at with prices that look back
+_CLOSED = 0.015  # and they are improved until the gap is this small
 _MAX_VALUES = 1 << 27  # numbers in the tables of edge values: 1 GB
 
 
@@ -43,6 +46,7 @@ class WarmStart:
     paths: list[tuple[int, Edges]]
     edges: Ints
     cycle: tuple[Action, ...] | None
+    recent_prices: Floats | None = None
 
 
 @dataclass(frozen=True)
@@ -51,7 +55,7 @@ class EdgewiseResult:
 
     `cycle` is what the policy plays once on it, and then `value` is exact and `value_error` 0. With several
     origin-destination pairs there is no cycle: `value` is the mean of a run and `value_error` its standard
-    error.
+    error. The bound comes from `recent_prices` where they were needed to close the gap, and else from `prices`.
     """
 
     policy: CyclePolicy[Action] | IndexPolicy | CountPolicy
@@ -64,6 +68,7 @@ class EdgewiseResult:
     choices: PathSet | RoadGraph
     rewards: Floats
     edge_places: Ints
+    recent_prices: Floats | None = None
     candidates: dict[str, float] = field(default_factory=dict)
 
     def simulate(self, n_rounds: int, seed: int = 0) -> Floats:
@@ -88,11 +93,13 @@ def plan_paths(
     kicks: int = 50,
     rounds: int = 20_000,
     seed: int = 0,
+    tight_bound: bool = True,
 ) -> EdgewiseResult:
     """Plan over a path set; `rewards` has a row an edge and a column a count, of any sign.
 
     `kicks` is how often the search over cycles starts again from a changed cycle, `rounds` the length of the
-    run that measures a policy where several pairs make the future random.
+    run that measures a policy where several pairs make the future random. With `tight_bound` a few seconds go into
+    a bound that is far from the value; a plan that starts from an earlier one takes over the prices found then.
     """
     _check(rewards, paths.n_edges, window)
     merged, tables, place = merge_edges(paths, rewards)
@@ -103,13 +110,13 @@ def plan_paths(
     search = find_prices(merged, model_tables, model, sharing, start_prices=start, precision=precision)
     # Adding up the rewards of merged edges rounds; a bound must not.
     size = merged.best(np.abs(tables).max(axis=1), 0)[0] if merged.n_edges < paths.n_edges else 0.0
-    bound = search.bound + paths.n_edges * float(np.finfo(np.float64).eps) * size
+    rounding = paths.n_edges * float(np.finfo(np.float64).eps) * size
     policies = _policies(merged, tables, window, search.prices, sharing, precision)
     result = EdgewiseResult(
         policy=policies[0].policy,
         value=-np.inf,
         value_error=np.inf,
-        bound=bound,
+        bound=search.bound + rounding,
         prices=search.prices,
         cycle=None,
         warm=WarmStart(
@@ -133,6 +140,18 @@ def plan_paths(
         for period in _flow_periods(window):
             cycles.fill_by_flow("flow", period, precision)
     cycle, value = cycles.best(kicks=kicks, seed=seed)
+    if tight_bound and result.bound - value > _WORTH_CLOSING * abs(result.bound):
+        if warm is None:
+            enough = value + _CLOSED * abs(value)
+            recent_prices = find_recent_prices(merged, tables, window, search.prices, cycle, enough)
+        else:
+            recent_prices = warm.recent_prices
+        if recent_prices is not None:
+            lower = certified_recent_bound(merged, tables, window, recent_prices) + rounding
+            leave = replace(result.warm, recent_prices=recent_prices)
+            result = replace(result, warm=leave)
+            if lower < result.bound:
+                result = replace(result, bound=lower, recent_prices=recent_prices)
     return _with_cycle(result, tuple(int(action) for action in cycle), window, value, cycles.values)
 
 

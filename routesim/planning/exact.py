@@ -111,6 +111,25 @@ class ExactPlanner:
         return arcs
 
 
+def best_arcs(arcs: Floats, policy: NDArray[np.int32]) -> tuple[Floats, NDArray[np.int64]]:
+    """Improve `policy` in place to the best one of a history graph, of one action or more.
+
+    Return a value for every history, with which no arc gains more than the best mean, and the best cycle's arcs,
+    each numbered history * K + action.
+    """
+    n_states, n_actions = arcs.shape
+    _howard(arcs, policy, _RELATIVE_TOLERANCE * float(np.abs(arcs).max()), _IMPATIENCE)
+    values = np.zeros(n_states)
+    mark, stack = np.empty((2, n_states), dtype=np.int32)
+    mean, anchor = _best_cycle(arcs, policy, mark)
+    _value_histories(arcs, policy, mean, anchor, values, mark, stack)
+    state, cycle = anchor, list[int]()
+    while not cycle or state != anchor:
+        cycle.append(state * n_actions + int(policy[state]))
+        state = cycle[-1] % n_states
+    return values, np.array(cycle, np.int64)
+
+
 def fits(n_actions: int, window: int) -> bool:
     """Say whether the graph of joint histories fits."""
     return bool(n_actions ** (window + 1) <= MAX_ARCS)

@@ -93,7 +93,7 @@ class PathSharing:
         columns = np.concatenate([np.arange(n_pieces), n_pieces + path_of, n_pieces + np.arange(lengths.size)])
         entries = np.concatenate([-np.ones(n_pieces), np.ones(group_of.size + lengths.size)])
         matrix = coo_array((entries, (rows, columns)), shape=(n_groups + rates.size, n_pieces + lengths.size))
-        result = _solve(
+        result = solve_programme(
             np.concatenate([-pieces.slope, np.zeros(lengths.size)]),
             matrix,
             np.concatenate([np.zeros(n_groups), rates]),
@@ -179,7 +179,7 @@ class FlowSharing:
         supply = np.zeros(nodes.size)
         origin, destination = np.searchsorted(nodes, [graph.origins[0], graph.destinations[0]])
         supply[origin], supply[destination] = 1.0, -1.0
-        result = _solve(-slope, matrix, supply, width)
+        result = solve_programme(-slope, matrix, supply, width)
         if result is None:
             return None
         cost, solution, potential = result
@@ -225,16 +225,19 @@ def _slopes_beside(grid: Floats, heights: Floats, share: Floats, ceiling: Floats
     return slopes[edges, np.minimum(right, grid.size - 2)], above
 
 
-def _solve(costs: Floats, matrix: coo_array, right_side: Floats, upper: Floats) -> tuple[float, Floats, Floats] | None:
+def solve_programme(
+    costs: Floats, matrix: coo_array, right_side: Floats, upper: Floats, *, by_interior_point: bool = False
+) -> tuple[float, Floats, Floats] | None:
     """Minimise costs over matrix @ x = right_side, 0 <= x <= upper: the least cost, x and the duals."""
     scale = max(float(np.median(np.abs(costs[costs != 0]))) if np.any(costs) else 1.0, 1e-300)
+    devex = {"simplex_dual_edge_weight_strategy": "devex"}  # half the time of the default on road graphs
     result = linprog(  # type: ignore[call-overload]  # the stubs do not know sparse matrices
         costs / scale,
         A_eq=matrix.tocsc(),
         b_eq=right_side,
         bounds=np.stack([np.zeros(upper.size), upper], axis=1),
-        method="highs-ds",
-        options={"simplex_dual_edge_weight_strategy": "devex"},  # half the time of the default on road graphs
+        method="highs-ipm" if by_interior_point else "highs-ds",
+        options={} if by_interior_point else devex,
     )
     if result.status != 0:
         return None

@@ -5,8 +5,9 @@ const Cards = (() => {
   const {known, make, digits, percent, metres, seconds} = Words;
   const $ = (id) => document.getElementById(id);
   const REFERENCE = ["6 4", "2 4", "9 3 2 3"];
+  const FIRST = 12;
 
-  const time = (page) => ({x: page.data.stepEnds, log: page.log, formatX: page.formatX, xLabel: page.rounds ? "rounds" : "time, h:min"});
+  const time = (page) => ({x: page.data.stepEnds, log: page.log, formatX: page.formatX, clock: !page.rounds, xLabel: page.rounds ? "rounds" : "time, h:min"});
   const weight = (page, i) => (page.state.shown.includes(i) ? {width: 3, dot: true} : {width: 1.6, faint: true});
   function key(page, i, label) {
     const item = make("li");
@@ -53,6 +54,7 @@ const Cards = (() => {
 
   function routes(page) {
     const {data, bulk, state} = page, rows = [], count = data.routes.length;
+    let all = false;
     const mean = data.arms ? "Mean reward" : "Mean trip";
     const value = (number) => (data.arms ? digits(number) : seconds(number));
     const facts = data.arms ? [] : [
@@ -114,10 +116,18 @@ const Cards = (() => {
       $("routes").tHead.replaceChildren(...head());
       $("routes").tBodies[0].replaceChildren(...data.routes.map(line));
       $("routes").closest(".card").hidden = !count;
+      fold();
       const left = state.shown.map((learner) => Math.max(0, 1 - data.routes.reduce((sum, route) => sum + route.overall[learner], 0)));
       $("rest").textContent = left.some((share) => share > 0.005)
         ? `Routes that are not listed: ${state.shown.map((learner, k) => `${percent(left[k])} of ${data.learners[learner].label}`).join(", ")}.` : "";
     }
+    function fold() {
+      rows.forEach(({row}, i) => { row.hidden = !all && i >= FIRST; });
+      $("more").hidden = count <= FIRST;
+      $("more").textContent = all ? `Only the first ${FIRST} routes` : `All ${count} routes`;
+      $("more").setAttribute("aria-expanded", String(all));
+    }
+    $("more").addEventListener("click", () => { all = !all; fold(); });
     function paint() {
       rows.forEach(({row, button, now}, i) => {
         now.forEach(([text, bar], side) => {

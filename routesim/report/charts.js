@@ -11,11 +11,14 @@ const Charts = (() => {
     return made;
   }
 
-  // About `count` round numbers from low to high.
-  function ticks(low, high, count) {
+  const MINUTES = [1, 2, 5, 10, 15, 30, 60, 120, 240, 360, 720, 1440].map((minutes) => 60 * minutes);
+
+  // About `count` round numbers from low to high, or round times where they are seconds of a clock.
+  function ticks(low, high, count, clock) {
     const rough = (high - low) / Math.max(1, count);
     const power = 10 ** Math.floor(Math.log10(rough));
-    const step = [1, 2, 2.5, 5, 10].map((of) => of * power).find((of) => of >= rough * 0.999);
+    const decimal = [1, 2, 2.5, 5, 10].map((of) => of * power).find((of) => of >= rough * 0.999);
+    const step = (clock && rough > 30 && MINUTES.find((of) => of >= rough)) || decimal;
     const found = [];
     for (let value = Math.ceil(low / step - 1e-9) * step; value <= high + step * 1e-9; value += step) {
       found.push(Math.abs(value) < step * 1e-6 ? 0 : value);
@@ -43,7 +46,7 @@ const Charts = (() => {
     return found;
   }
 
-  // A chart in `box`. `spec()` returns what to show: x, log, xLabel, yLabel, formatX, formatY, height, series of
+  // A chart in `box`. `spec()` returns what to show: x, log, clock (x is seconds), xLabel, yLabel, formatX, formatY, height, series of
   // {colour, dash, width, values, lower, upper, x, steps, faint}, or `stacks` of {colour, values} that add up to one.
   // The returned `at(i)` moves the cursor; `onPick(i)` hears of clicks.
   function chart(box, spec, onPick) {
@@ -62,9 +65,13 @@ const Charts = (() => {
       if (lowX === highX) { lowX -= Math.abs(lowX) * 0.1 || 1; highX += Math.abs(highX) * 0.1 || 1; }
       let low = of.low, high = of.high;
       if (low === undefined) {
-        const every = shown.flatMap((one) => [...one.values, ...(one.lower || []), ...(one.upper || [])]).filter(known);
+        const every = shown.flatMap((one) => one.values).filter(known);
         low = every.length ? Math.min(...every) : 0;
         high = every.length ? Math.max(...every) : 1;
+        // Bands of few replications can be far wider than what the curves say: they get some room and are cut there.
+        const edge = shown.flatMap((one) => (one.faint || !one.lower ? [] : [...one.lower, ...one.upper])).filter(known);
+        const most = 0.5 * Math.max(high - low, 0.1 * Math.abs(high));
+        [low, high] = [Math.max(low - most, Math.min(low, ...edge)), Math.min(high + most, Math.max(high, ...edge))];
         if (of.least !== undefined) { low = Math.min(low, of.least); high = Math.max(high, of.least + 0.2); }
         const room = (high - low) * 0.06 || Math.abs(high) * 0.05 || 1;
         low -= of.least === undefined ? room : 0;
@@ -76,7 +83,7 @@ const Charts = (() => {
       const inner = width - left - right, tall = height - top - bottom;
       const log = of.log && lowX > 0;
       scaleX = (value) => left + inner * (log ? Math.log(value / lowX) / Math.log(highX / lowX) : (value - lowX) / (highX - lowX));
-      const scaleY = (value) => top + tall * (1 - (value - low) / (high - low));
+      const scaleY = (value) => top + tall * (1 - (Math.max(low, Math.min(high, value)) - low) / (high - low));
       marks.forEach((value, i) => {
         const y = scaleY(value);
         element("line", {class: "grid", x1: left, x2: width - right, y1: y, y2: y}, svg);
@@ -84,7 +91,7 @@ const Charts = (() => {
       });
       element("line", {class: "axis", x1: left, x2: width - right, y1: top + tall, y2: top + tall}, svg);
       let last = -Infinity;
-      for (const value of log ? powers(lowX, highX) : ticks(lowX, highX, Math.max(2, inner / 90))) {
+      for (const value of log ? powers(lowX, highX) : ticks(lowX, highX, Math.max(2, inner / 90), of.clock)) {
         const x = scaleX(value), text = of.formatX(value), half = 3.3 * text.length;
         if (x - half < last) continue;
         last = x + half + 8;

@@ -84,8 +84,11 @@ def _write_roads(path: Path, record: "Record") -> None:
     with whole_file(path) as temporary:
         temporary.unlink()  # the driver wants to make the file itself
         options = {"driver": "GPKG", "engine": "pyogrio", "geometry_type": "LineString"}
-        roads.to_file(temporary, layer="roads", **options)
-        pyogrio.write_dataframe(learners, temporary, layer="learners", driver="GPKG", append=True)
+        try:
+            roads.to_file(temporary, layer="roads", **options)
+            pyogrio.write_dataframe(learners, temporary, layer="learners", driver="GPKG", append=True)
+        except RuntimeError as problem:  # so the driver says that the disk is full
+            raise OSError(f"the database says {problem}; is there room on the disk?") from problem
 
 
 def _storable(text: str) -> str:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from routesim.record import Played, Record
 
+# Legends have fixed places: matplotlib's own search for the best one takes seconds on long curves.
 MEASURE, TRAVEL_TIMES, LOAD = "measure.svg", "travel_times.svg", "load.svg"
 _MOST_PANELS = 8
 
@@ -49,7 +50,7 @@ def plot_bands(
             axes.set_xscale("log")
             axes.axhline(0, color="#888888", linewidth=0.8)
         axes.set_xlabel(clock)
-        axes.legend()
+        axes.legend(loc="upper right")
         axes.set_title(_plain(title))
     columns[0].set_ylabel(_plain(measure))
     return _saved(figure, path)
@@ -57,7 +58,7 @@ def plot_bands(
 
 def plot_measure(record: "Record", path: str | Path | None = None) -> "Figure":
     """Draw the record's measure over time for each learner with its band, and the references as dashed lines."""
-    figure = _figure(7.5, 4.5)
+    figure = _figure(9.0, 4.5)
     axes = figure.subplots()
     for number, played in enumerate(record.learners):
         lower = np.where(np.isfinite(played.lower), played.lower, played.curve)
@@ -68,7 +69,7 @@ def plot_measure(record: "Record", path: str | Path | None = None) -> "Figure":
         axes.plot(record.step_ends, values, style, color="#444444", linewidth=1.2, label=_plain(name))
     axes.set_ylabel(_plain(record.measure))
     _time_axis(axes, record)
-    axes.legend()
+    axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0))
     axes.set_title(_plain(record.title), fontsize="medium", wrap=True)
     return _saved(figure, path)
 
@@ -81,7 +82,7 @@ def plot_travel_times(
     `trips` are times of single trips by learner, NaN for those that did not end. Without them every trip counts with
     the mean time of its route, over the routes that the record lists.
     """
-    figure = _figure(7.5, 4.5)
+    figure = _figure(9.0, 4.5)
     axes = figure.subplots()
     for number, played in enumerate(record.learners):
         if trips is not None and played.label in trips:
@@ -102,7 +103,7 @@ def plot_travel_times(
     unit = "reward" if record.network is None else "trip, s"
     axes.set_xlabel(unit if trips is not None else f"mean {unit} of the route")
     if axes.lines:
-        axes.legend()
+        axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0))
     axes.set_title(_plain(record.title), fontsize="medium", wrap=True)
     return _saved(figure, path)
 

@@ -3,6 +3,7 @@
 Workers need routesim but no shared folder, so a unit that is begun again after a lost worker begins at its start.
 """
 
+import asyncio
 import logging
 import queue
 import shutil
@@ -10,6 +11,7 @@ import tempfile
 import time
 import uuid
 from collections.abc import Sequence
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -70,6 +72,9 @@ def _connect(address: str) -> "Client":
         raise InputError("--scheduler needs Dask, which is an extra: pip install 'routesim[cluster]'") from None
     logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what matters of it is said in one line
     try:
+        # A client would wait for ever for a server that says nothing; and a notebook has a loop of its own already.
+        with ThreadPoolExecutor(1) as aside:
+            aside.submit(lambda: asyncio.run(_greet(address))).result()
         return Client(address, timeout=_ANSWER_S, set_as_default=False)
     except (OSError, ValueError, TypeError) as problem:  # a TimeoutError is an OSError
         raise InputError(
@@ -77,9 +82,15 @@ def _connect(address: str) -> "Client":
         ) from problem
 
 
-def _result(future: Any, job: UnitJob, address: str) -> dict[str, bytes]:
-    from asyncio import CancelledError
+async def _greet(address: str) -> None:
+    """Return when something that speaks Dask answers."""
+    from distributed.core import connect
 
+    comm = await asyncio.wait_for(connect(address, timeout=_ANSWER_S), _ANSWER_S)
+    await comm.close()
+
+
+def _result(future: Any, job: UnitJob, address: str) -> dict[str, bytes]:
     from distributed import KilledWorker
 
     try:
@@ -89,7 +100,7 @@ def _result(future: Any, job: UnitJob, address: str) -> dict[str, bytes]:
             f"every Dask worker that tried {job.label} was lost; does it need more memory than they have? "
             "--resume goes on from here"
         ) from None
-    except CancelledError:
+    except (CancelledError, asyncio.CancelledError):
         raise _scheduler_lost(address) from None
     if isinstance(result, RoutesimError):
         raise result

@@ -6,10 +6,11 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from routesim.environment import RoundEnvironment, congestion_table
+from routesim.environment import RoundEnvironment
 from routesim.network import RoadNetwork
 from routesim.record import Played, Record
 from routesim.results import Band, Run, Scalar, regret_band
+from routesim.reward_checks import congestion_table
 from routesim.scenario.kinds import AnyScenario, CityScenario
 from routesim.scenario.reports import Report, Row, half_band, mean_band, most_played, standard_error
 from routesim.scenario.units import Unit, city_environment

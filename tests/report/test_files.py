@@ -153,6 +153,16 @@ def test_one_command_draws_the_maps_of_results(tmp_path: Path, capsys: pytest.Ca
     assert "one.html" in capsys.readouterr().out
 
 
+def test_every_point_of_a_sweep_has_a_map(tmp_path: Path) -> None:
+    for point in ("window-2", "window-4"):
+        folder = tmp_path / "runs" / "sweep" / "points" / point
+        folder.mkdir(parents=True)
+        records.own_graph().write(folder)
+    draw_maps.main(["sweep", "--runs", str(tmp_path / "runs"), "--maps", str(tmp_path / "maps")])
+    made = sorted(file.name for file in (tmp_path / "maps").iterdir())
+    assert made == ["index.html", "sweep-window-2.html", "sweep-window-4.html"]
+
+
 def test_scenarios_without_roads_have_no_map() -> None:
     names = draw_maps.city_scenarios()
     assert "helsinki" in names

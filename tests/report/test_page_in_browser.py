@@ -1,6 +1,7 @@
 """The page in a real browser: drawn without a network, moved by slider, player, keys and clicks, on any screen."""
 
 import io
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -279,6 +280,26 @@ def test_routes_light_up_from_the_table(browser: Browser, pages: dict[str, Path]
     )
     browser.js("document.querySelectorAll('#routes tbody tr')[1].click()")
     assert browser.js("return Page.views[0].picked.getLatLngs().length") == 0
+
+
+def test_many_routes_are_folded_until_asked_for(browser: Browser, tmp_path: Path) -> None:
+    record = records.traffic()
+    routes = tuple((edge,) for edge in record.edges[:15].tolist())
+    learners = tuple(
+        replace(played, shares=np.full((len(record.step_ends), 15), 1 / 15), route_values=np.ones(15))
+        for played in record.learners
+    )
+    path = tmp_path / "map.html"
+    write_page(path, replace(record, routes=routes, learners=learners))
+    browser.open(path)
+    shown = "return [...document.querySelectorAll('#routes tbody tr')].filter((row) => row.offsetHeight).length"
+    assert browser.js(shown) == 12
+    browser.js("document.getElementById('more').click()")
+    assert browser.js(shown) == 15
+    texts = browser.js("return [...document.querySelectorAll('#curves text')].map((text) => text.textContent)")
+    times = [text for text in texts if ":" in text and text[0].isdigit()]
+    assert times
+    assert all(text.count(":") == 1 for text in times), "round times, such as 0:15"
 
 
 def test_a_click_on_the_curves_moves_time_and_keys_hide_curves(browser: Browser, pages: dict[str, Path]) -> None:

@@ -1,0 +1,89 @@
+"""Everything that is timed, in one run: `python -m benchmarks`, which writes benchmarks/RESULTS.md.
+
+    python -m benchmarks                 all parts, about twenty minutes on two quiet cores
+    python -m benchmarks bandits roads   only these parts; the rows of the others stay as they are
+
+Peers come with `pip install '.[bench]'` (LEMON with Debian's liblemon-dev and g++, pages need Chromium); what is not
+there is said to be missing, in the output and beneath the table.
+"""
+
+import importlib.metadata
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from benchmarks.side_by_side import TABLE
+
+ROOT = Path(__file__).parents[1]
+RESULTS = Path(__file__).parent / "RESULTS.md"
+PARTS: dict[str, list[str]] = {
+    "bandits": [],
+    "exact_planner": [],
+    "contextual": [],
+    "edgewise": ["cities"],
+    "paths": ["--pairs", "5"],
+    "roads": [],
+    "traffic": [],
+    "assignment": [],
+    "sweep": [],
+    "pages": [],
+    "service": [],
+}
+PEERS = ("river", "mabwiser", "uxsim", "path4gmns", "aequilibrae", "networkx", "osmnx", "pyrosm")
+
+
+def main() -> None:
+    wanted = sys.argv[1:] or list(PARTS)
+    for part in wanted:
+        if part not in PARTS:
+            sys.exit(f"there is no part {part!r}; there are {', '.join(PARTS)}")
+    rows = _known()
+    for part in wanted:
+        print(f"== {part}", flush=True)
+        rows[part] = _measured(part)
+        RESULTS.write_text(_page(rows), encoding="utf-8")
+    print(f"\n{RESULTS.relative_to(ROOT)}:\n\n{_page(rows)}")
+
+
+def _measured(part: str) -> list[list[str]]:
+    with tempfile.TemporaryDirectory() as scratch:
+        notes = Path(scratch) / "notes"
+        command = [sys.executable, "-m", f"benchmarks.{part}", *PARTS[part]]
+        failed = subprocess.run(command, cwd=ROOT, env={**os.environ, TABLE: str(notes)}, check=False).returncode
+        found = [json.loads(line) for line in notes.read_text().splitlines()] if notes.exists() else []
+    return [[*row, part] for row in found] or [[part, "failed" if failed else "not measured", "", part]]
+
+
+def _known() -> dict[str, list[list[str]]]:
+    """Return the rows of the parts that were measured before."""
+    rows: dict[str, list[list[str]]] = {}
+    for line in RESULTS.read_text(encoding="utf-8").splitlines() if RESULTS.exists() else []:
+        cells = [cell.strip() for cell in line.strip("|").split(" | ")]
+        if line.startswith("| ") and len(cells) == 4 and cells[3].startswith("`"):
+            part = cells[3].strip("`").split()[0]
+            rows.setdefault(part, []).append([*cells[:3], part])
+    return {part: rows[part] for part in PARTS if part in rows}
+
+
+def _page(rows: dict[str, list[list[str]]]) -> str:
+    def version(package: str) -> str:
+        try:
+            return f"{package} {importlib.metadata.version(package)}"
+        except importlib.metadata.PackageNotFoundError:
+            return f"{package} not installed, not measured"
+
+    lines = ["| what | measured | against | `python -m benchmarks.` |", "|---|---|---|---|"]
+    for part in PARTS:
+        for what, measured, against, _ in rows.get(part, []):
+            lines.append(f"| {what} | {measured} | {against} | `{' '.join([part, *PARTS[part]])}` |")
+    machine = f"Python {platform.python_version()}, {os.cpu_count()} cores, {platform.machine()}"
+    peers = "; ".join(version(package) for package in PEERS)
+    return "\n".join([*lines, "", f"{machine}. Peers: {peers}.", ""])
+
+
+if __name__ == "__main__":
+    main()
