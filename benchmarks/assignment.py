@@ -159,7 +159,7 @@ def main() -> None:
         note(
             f"assignment to {GAP:g}: {name}",
             f"{ours:.3f} s of CPU time",
-            f"{theirs / ours:.1f} × AequilibraE {version}'s bi-conjugate Frank-Wolfe",
+            f"{theirs / ours:.1f} x AequilibraE {version}'s bi-conjugate Frank-Wolfe",
         )
 
 

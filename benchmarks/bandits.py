@@ -58,7 +58,7 @@ def main() -> None:
             continue
         theirs = rounds / best_seconds(lambda loop=loop, rounds=rounds: loop(rounds))  # type: ignore[misc]
         print(f"{package} {version}, UCB loop: {theirs:,.0f} rounds/s; CARMAB is {ours / theirs:,.0f} times as fast")
-        against.append(f"{ours / theirs:,.0f} × {package} {version}'s UCB1 loop")
+        against.append(f"{ours / theirs:,.0f} x {package} {version}'s UCB1 loop")
     note(
         "CARMAB, K = 4, window 4, 10⁶ rounds, planning included",
         f"{ours / 1e6:.1f} million rounds/s",

@@ -66,7 +66,7 @@ def main() -> None:
     theirs = 20_000 / best_seconds(lambda: numpy_linucb(features, theta, noise[:20_000]))
     print(f"LinUCB, a plain NumPy loop: {theirs:,.0f} rounds/s; CARCB is {ours / theirs:,.1f} times as fast")
     what = f"CARCB, K = {ARMS}, window {WINDOW}, d = {FEATURES}, {ROUNDS:,} rounds, planning included"
-    against = f"{ours / theirs:.1f} × LinUCB as a NumPy loop"
+    against = f"{ours / theirs:.1f} x LinUCB as a NumPy loop"
     try:
         version = importlib.metadata.version("mabwiser")
     except importlib.metadata.PackageNotFoundError:
@@ -75,7 +75,7 @@ def main() -> None:
         return
     theirs = 2_000 / best_seconds(lambda: mabwiser_linucb(features, theta, noise[:2_000]))
     print(f"mabwiser {version}, LinUCB loop: {theirs:,.0f} rounds/s; CARCB is {ours / theirs:,.0f} times as fast")
-    against += f", {ours / theirs:,.0f} × MABWiser {version}'s LinUCB loop"
+    against += f", {ours / theirs:,.0f} x MABWiser {version}'s LinUCB loop"
     note(what, f"{ours / 1e6:.2f} million rounds/s", against)
 
 

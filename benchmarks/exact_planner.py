@@ -42,7 +42,7 @@ def howard_beside_karp() -> None:
     note(
         "Howard, 4,096 histories, three draws",
         f"{low[0]:.1f} to {high[0]:.1f} ms",
-        f"{min(ratios):.0f} to {max(ratios):.0f} × the compiled Karp",
+        f"{min(ratios):.0f} to {max(ratios):.0f} x the compiled Karp",
     )
 
 
@@ -81,7 +81,7 @@ def howard_beside_lemon() -> None:
     note(
         "Howard, 65,536 histories, three draws",
         f"{min(times)[0]:.0f} to {max(times)[0]:.0f} ms",
-        f"{min(ratios):.1f} to {max(ratios):.1f} × LEMON's C++ Howard",
+        f"{min(ratios):.1f} to {max(ratios):.1f} x LEMON's C++ Howard",
     )
 
 

@@ -168,7 +168,7 @@ def compare(title: str, place: str, pairs: list[tuple[int, int]], ours: Solver, 
         print(f"  {name}  median {np.median(row):8.1f} ms   fastest {row.min():8.1f}   slowest {row.max():8.1f}")
     ratios = times_ms[1] / times_ms[0]
     print(f"  {np.median(ratios):.0f} times faster (median of pairs; {ratios.min():.0f} to {ratios.max():.0f})")
-    note(f"{title} across {place}", f"{np.median(times_ms[0]):.1f} ms", f"{np.median(ratios):,.0f} × {PEER}")
+    note(f"{title} across {place}", f"{np.median(times_ms[0]):.1f} ms", f"{np.median(ratios):,.0f} x {PEER}")
     print(f"  first call, which compiles or loads what was compiled: {first_ms:.0f} ms")
 
 

@@ -49,7 +49,7 @@ def pyrosm_graph(path: Path) -> object:
 
 def report(what: str, ours: float, peer: str, theirs: float) -> None:
     print(f"{what}: routesim {ours:.3f} s, {peer} {theirs:.3f} s, {theirs / ours:.1f} times faster")
-    note(what, f"{ours:.3f} s", f"{theirs / ours:.1f} × {peer}")
+    note(what, f"{ours:.3f} s", f"{theirs / ours:.1f} x {peer}")
 
 
 def main() -> None:

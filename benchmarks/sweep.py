@@ -54,7 +54,7 @@ def main() -> None:
             note(
                 "a sweep with two worker processes, start-up included",
                 f"{two[0]:.0f} s",
-                f"{one[0] / two[0]:.2f} × one worker",
+                f"{one[0] / two[0]:.2f} x one worker",
             )
             if one[1] != two[1]:
                 sys.exit("the results differ")

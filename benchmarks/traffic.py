@@ -273,9 +273,9 @@ def main() -> None:
             ratio = ours["rate"] / other["rate"]
             print(f"  routesim is {ratio:.1f} times as fast, at cheaper physics")
             note(
-                f"{VEHICLES:,} vehicles on a 30 × 30 grid, beside {CASES[case][0]}",
+                f"{VEHICLES:,} vehicles on a 30 x 30 grid, beside {CASES[case][0]}",
                 f"{ours['rate'] / 1e6:.1f} million entries/s, {ours['memory_mib']:.0f} MiB",
-                f"{ratio:.1f} × (cheaper physics; there {other['memory_mib']:,.0f} MiB)",
+                f"{ratio:.1f} x (cheaper physics; there {other['memory_mib']:,.0f} MiB)",
             )
         elif other and case == "million":
             note(

@@ -309,20 +309,37 @@ def _find(
 
 
 @lean_kernel
-def _look_ahead(near: Longs, size: int, state: Longs, paths: Ints, rings: Longs, pool: Floats) -> None:
+def _look_ahead(
+    near: Longs, size: int, vehicles: Vehicles, paths: Ints, windows: Windows, lessons: Lessons, remembers: bool
+) -> None:
     """Start to fetch what the next events will need: misses of the cache that overlap cost little."""
+    state, rings = vehicles.state, windows.rings
+    learns, weighs = lessons.visits.shape[0] > 0, len(vehicles.cost) > 0
     for row in range(size):
-        prefetch(state, 4 * (near[row, 1] & (MOST_VEHICLES - 1)))
+        vehicle = near[row, 1] & (MOST_VEHICLES - 1)
+        prefetch(state, state.shape[1] * vehicle)
+        if remembers:
+            prefetch(vehicles.entered_s, vehicle)
+        if weighs:
+            prefetch(vehicles.kind, vehicle)
+            prefetch(vehicles.cost, vehicle)
     for row in range(size):
         vehicle = near[row, 1] & (MOST_VEHICLES - 1)
         prefetch(paths, state[vehicle, START] + state[vehicle, ENTERED])
     for row in range(size):
         vehicle = near[row, 1] & (MOST_VEHICLES - 1)
+        place = state[vehicle, START] + state[vehicle, ENTERED]
         if state[vehicle, ENTERED] < state[vehicle, LENGTH]:
-            edge = paths[state[vehicle, START] + state[vehicle, ENTERED]]
+            edge = paths[place]
             head, held = rings[edge, HEAD], rings[edge, HELD]
-            prefetch(pool, rings[edge, OFFSET] + head)
-            prefetch(pool, rings[edge, OFFSET] + ((head + held) & (rings[edge, ROOM] - 1)))
+            prefetch(windows.pool, rings[edge, OFFSET] + head)
+            prefetch(windows.pool, rings[edge, OFFSET] + ((head + held) & (rings[edge, ROOM] - 1)))
+        if learns:
+            column = lessons.bin_of[min(state[vehicle, COUNT], len(lessons.bin_of) - 1)]
+            cell = paths[place - 1] * lessons.visits.shape[1] + column
+            prefetch(lessons.visits, cell)
+            prefetch(lessons.sums, cell)
+            prefetch(lessons.squares, cell)
 
 
 @lean_kernel
@@ -363,7 +380,7 @@ def drive(
         now_key = key_of(departure_s[clock[DEPARTED]]) if departs else NEVER
         if book[NEAR] == 0:
             advance(queue, now_key)
-            _look_ahead(near, book[NEAR], state, paths, rings, pool)
+            _look_ahead(near, book[NEAR], vehicles, paths, windows, lessons, learns or logs or weighs)
         if book[NEAR] > 0 and near[0, 0] < now_key:
             departs, now_key = False, near[0, 0]
         elif not departs:

@@ -165,7 +165,7 @@ class TrafficEnv(gymnasium.Env[Seen, np.int64]):
         """Empty the roads and drive to the first departure; the trips and their noise follow from the seed."""
         super().reset(seed=seed, options=options)
         drawn = int(self.np_random.integers(1 << 32)) if seed is None else seed
-        self._desk = _Desk()
+        self._desk = StepwiseRouter()
         self._drive = Drive(self._simulator, self._desk, drawn, self._until_s)
         self._questions: Generator[Departures, Routes, None] = self._drive.questions()
         self.traffic = None
@@ -226,7 +226,7 @@ class TrafficEnv(gymnasium.Env[Seen, np.int64]):
         return parts
 
 
-class _Desk:
+class StepwiseRouter:
     """Stands where the simulator expects a router: keeps its task, and the edges driven since the last step."""
 
     interval_s: float | None = 0.0
