@@ -12,7 +12,7 @@ const Maps = (() => {
     const {data, bulk, state} = page;
     const classStyles = () => data.classes.map((one) => [one.width, page.dark() ? one.dark : one.light]);
     const bandStyles = () => Array.from({length: BANDS + 1}, (_, level) => [5 + 19 * level / BANDS, Roads.colour("--band")]);
-    const renderer = L.canvas({padding: 0.25, tolerance: 0});
+    const renderer = L.canvas({padding: 0.1, tolerance: 0});
     const backdrop = Roads.backdrop(map, page.roads);
     const bands = new Roads.Lines(page.edgeLines, bandStyles(), {renderer, interactive: false});
     const loads = new Roads.Lines(page.edgeLines, classStyles(), {renderer, interactive: true});
