@@ -15,7 +15,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 _ASKED = re.compile(r"^<!-- generated: ([a-z-]+) -->$", flags=re.MULTILINE)
-_SIGNS = {"ge": "≥", "gt": ">", "le": "≤", "lt": "<", "min_length": "length ≥", "max_length": "length ≤"}  # noqa: RUF001
+_SIGNS = {"ge": "≥", "gt": ">", "le": "≤", "lt": "<", "min_length": "length ≥", "max_length": "length ≤"}
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
@@ -34,7 +34,11 @@ def scenario_choices() -> str:
     """Return what can be named as a learner, a router or a congestion function, with the parameters of each."""
     from routesim.scenario.choices import CongestionChoice, LearnerChoice, RouterChoice
 
-    titles = {"Learners": LearnerChoice, "Routers": RouterChoice, "Congestion functions": CongestionChoice}
+    titles: dict[str, Any] = {
+        "Learners": LearnerChoice,
+        "Routers": RouterChoice,
+        "Congestion functions": CongestionChoice,
+    }
     lines: list[str] = []
     for title, choice in titles.items():
         lines += [f"### {title}", "", "| name | parameters with their defaults | |", "|---|---|---|"]
@@ -42,7 +46,11 @@ def scenario_choices() -> str:
             about = (maker.__doc__ or "").strip().splitlines()[0]
             lines.append(f"| `{name}` | {_parameters(maker)} | {_cell(about)} |")
         shared = {one: item for one, item in choice.model_fields.items() if one != "name"}
-        lines += ["", *(f"Beside each: `{one}` ({_default(item)}), {item.description}." for one, item in shared.items()), ""]
+        lines += [
+            "",
+            *(f"Beside each: `{one}` ({_default(item)}), {item.description}." for one, item in shared.items()),
+            "",
+        ]
     return "\n".join(lines)
 
 
@@ -121,10 +129,8 @@ def _model_section(model: type[BaseModel]) -> str:
     lines += ["| field | type | default | limits | |", "|---|---|---|---|---|"]
     for name, item in model.model_fields.items():
         default = "needed" if item.is_required() else _default(item)
-        shown = f"`{item.alias or name}`"
-        lines.append(
-            f"| {shown} | {_cell(_type(item.annotation))} | {default} | {_bounds(item.metadata, _SIGNS)} | {_cell(item.description or '')} |"
-        )
+        cells = [f"`{item.alias or name}`", _cell(_type(item.annotation)), default, _bounds(item.metadata, _SIGNS)]
+        lines.append(f"| {' | '.join(cells)} | {_cell(item.description or '')} |")
     return "\n".join([*lines, ""])
 
 

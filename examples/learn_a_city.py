@@ -12,7 +12,7 @@ seconds = city.free_flow_s[routes.edges]
 trips = rs.RoundEnvironment.from_congestion(
     routes, -seconds, rs.congestion.Linear(0.5), window=4, noise_std=0.1 * seconds
 )
-learners = {
+learners: dict[str, rs.Learner] = {
     "CARMAB": rs.CARMAB(confidence=1),
     "UCB1": rs.UCB1(),
     "shortest path": rs.ShortestPath(),

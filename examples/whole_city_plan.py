@@ -21,6 +21,7 @@ for _ in range(min(rounds, 24)):
 print(f"{len(set(history))} different routes in the first {len(history)} trips")
 
 best = rs.compare(trips, rounds)
-for name, learner in {"the plan": rs.Oracle(), "greedy": rs.GreedyCongestion(), "shortest": rs.ShortestPath()}.items():
+informed: dict[str, rs.Learner] = {"the plan": rs.Oracle(), "greedy": rs.GreedyCongestion()}
+for name, learner in {**informed, "shortest": rs.ShortestPath()}.items():
     run = rs.run(trips, learner, rounds, seed=0, comparator=best)
     print(f"{name:10} {-run.expected_rewards.mean():8.1f} s a trip over {rounds} trips")

@@ -35,6 +35,11 @@ class Demand:
     `places[origins[i]]` to `places[destinations[i]]`: one vehicle that departs at `departure_s[i]`, or, where
     that is None, a Poisson number of vehicles with mean `vehicles[i]` between `start_s` and `end_s`. `profile`
     divides that time into equal parts, over which departures are spread in proportion to its weights.
+
+    >>> table = {"origin": ["a"], "destination": ["b"], "vehicles": [900.0]}
+    >>> demand = Demand.from_od(table, start_s=0, end_s=1800)
+    >>> demand.vehicles.tolist(), demand.scaled(2.0).vehicles.tolist()
+    ([900.0], [1800.0])
     """
 
     places: tuple[Hashable, ...]

@@ -162,6 +162,13 @@ class RoundEnvironment:
     (travel times) from minus infinity to the reward of the empty road.
 
     Created ready for round 0; `reset` starts over with another noise generator.
+
+    >>> import routesim as rs
+    >>> two_roads = rs.RoundEnvironment.from_congestion(
+    ...     rs.ActionSet.arms(2), [0.9, 0.6], rs.congestion.Inverse(), window=2, noise_std=0.1
+    ... )
+    >>> two_roads.rewards.tolist()
+    [[0.9, 0.9, 0.45], [0.6, 0.6, 0.3]]
     """
 
     def __init__(

@@ -57,6 +57,14 @@ def run(
     `checkpoint` names a file: if it is there, the run goes on from it, to the same numbers as if it had never stopped.
     It is written about every `checkpoint_s` seconds and on Ctrl-C, with a file ".rows" beside it, and deleted in the
     end. One run at a time uses it. A learner that tells no state (see `Resumable`) starts over.
+
+    >>> import routesim as rs
+    >>> two_roads = rs.RoundEnvironment.from_congestion(
+    ...     rs.ActionSet.arms(2), [0.9, 0.6], rs.congestion.Inverse(), window=2, noise_std=0.1
+    ... )
+    >>> played = run(two_roads, rs.ShortestPath(), rounds=4, seed=0)
+    >>> played.actions.tolist(), played.expected_rewards.tolist()
+    ([0, 0, 0, 0], [0.9, 0.9, 0.45, 0.45])
     """
     rounds, keep = whole("rounds", rounds, least=1), _checked_keep(keep)
     if isinstance(learner, type) or not isinstance(learner, Learner):
@@ -303,6 +311,14 @@ def replicate(
     one worker a script must start its work under `if __name__ == "__main__":`, as for every use of processes,
     and the function must be importable. `progress` is called with the rounds of each finished run; `keep` is as for
     `run`.
+
+    >>> import routesim as rs
+    >>> two_roads = rs.RoundEnvironment.from_congestion(
+    ...     rs.ActionSet.arms(2), [0.9, 0.6], rs.congestion.Inverse(), window=2, noise_std=0.1
+    ... )
+    >>> runs = replicate(two_roads, rs.UCB1(), rounds=500, seed=0, replications=3)
+    >>> [one.replication for one in runs]
+    [0, 1, 2]
     """
     replications = whole("replications", replications, least=1)
     workers = whole("workers", workers, least=1)

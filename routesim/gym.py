@@ -47,6 +47,16 @@ class RoundsEnv(gymnasium.Env[Seen, np.int64]):
     `features` (a row for each edge) where rounds have contexts. After the last round the features are zeros.
 
     `info` after a step: `expected_reward`, `edges` (positions of the edges used), `counts` and `edge_rewards` on them.
+
+    >>> import routesim as rs
+    >>> two_roads = rs.RoundEnvironment.from_congestion(
+    ...     rs.ActionSet.arms(2), [0.9, 0.6], rs.congestion.Inverse(), window=2, noise_std=0.1
+    ... )
+    >>> env = RoundsEnv(two_roads, rounds=100)
+    >>> seen, _ = env.reset(seed=0)
+    >>> seen, reward, terminated, truncated, info = env.step(0)
+    >>> seen["counts"].tolist(), info["expected_reward"]
+    ([1, 0], 0.9)
     """
 
     metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012 - as in the class it extends

@@ -60,6 +60,13 @@ class RoadNetwork:
     street's name and class, "" where unknown. `keys` tells parallel edges apart. The line of edge `e` is
     `shape_xy[shape_offsets[e]:shape_offsets[e + 1]]`, empty where unknown. What a rule filled in is marked:
     see `imputed`. The rules are in `routesim.importers.defaults`.
+
+    >>> import networkx as nx
+    >>> graph = nx.DiGraph()
+    >>> graph.add_edge("home", "work", free_flow_s=60.0)
+    >>> network = RoadNetwork.from_networkx(graph)
+    >>> network, network.labels, network.free_flow_s.tolist()
+    (<RoadNetwork unnamed: 2 nodes, 1 edges>, ('home', 'work'), [60.0])
     """
 
     labels: tuple[Hashable, ...]

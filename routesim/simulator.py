@@ -39,6 +39,17 @@ class TrafficSimulator:
     look for a better way, at present counts, at the first junction `reroute_s` seconds after their last choice.
     With `trip_costs` every vehicle has a traveller of some kind, to whom seconds on an edge have a cost of their own;
     it is what routers that want feedback are paid for every edge driven, and `Traffic.trip_cost` adds it up.
+
+    >>> import networkx as nx
+    >>> import routesim as rs
+    >>> graph = nx.DiGraph()
+    >>> graph.add_edge("home", "work", free_flow_s=60.0)
+    >>> trips = {"origin": ["home"] * 2, "destination": ["work"] * 2, "departure_s": [0.0, 10.0]}
+    >>> simulator = TrafficSimulator(
+    ...     rs.RoadNetwork.from_networkx(graph), Demand.from_trips(trips), congestion=rs.congestion.Linear(0.5)
+    ... )
+    >>> simulator.run(rs.FreeFlowRouter()).travel_time_s.tolist()  # the second meets the first
+    [60.0, 90.0]
     """
 
     def __init__(

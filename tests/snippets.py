@@ -14,11 +14,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _FENCE = re.compile(
-    r"(?:^<!-- not run: (?P<why>.+?) -->\n)?^```(?P<language>\w+)(?: title=\"(?P<title>[\w.-]+)\")?\n(?P<text>.*?)^```$",
-    flags=re.MULTILINE | re.DOTALL,
+    r"""(?:^<!--\ not\ run:\ (?P<why>.+?)\ -->\n)?
+        ^```(?P<language>\w+)(?:\ title="(?P<title>[\w.-]+)")?\n
+        (?P<text>.*?)^```$""",
+    flags=re.MULTILINE | re.DOTALL | re.VERBOSE,
 )
 RUN = ("python", "sh")
-SHOWN = ("text", "toml", "json", "bibtex")
+SHOWN = ("text", "toml", "xml")
 SET_UP = "python3 -m venv "
 """Commands that begin so make an environment; who runs the examples is in one."""
 

@@ -15,6 +15,7 @@ import routesim as rs
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 README = ROOT / "README.md"
+EXTRAS = ("cluster", "docs", "gym", "serve")
 PAGES = [README, ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md"))]
 
 
@@ -62,9 +63,6 @@ def test_a_stranger_gets_from_a_fresh_clone_to_the_end_of_every_page(tmp_path: P
         assert done.returncode == 0, f"{name(page)}\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}"
 
 
-EXTRAS = ("cluster", "docs", "gym", "serve")
-
-
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     target = tmp_path_factory.mktemp("site") / "site"
@@ -104,9 +102,29 @@ def test_the_site_builds_and_its_pages_fetch_only_files_of_the_site(site: Path) 
         for address in fetched:
             assert not re.match(r"(https?:)?//", address), f"{page.name} fetches {address}"
             file = (page.parent / address.split("#")[0].split("?")[0]).resolve()
-            assert not address or file.is_relative_to(site) and file.exists(), f"{page.name}: {address}"
+            assert not address or (file.is_relative_to(site) and file.exists()), f"{page.name}: {address}"
     for style in site.rglob("*.css"):
         assert not re.search(r"url\(['\"]?(https?:)?//|@import", style.read_text(encoding="utf-8")), style.name
+
+
+def test_a_browser_asks_for_nothing_from_elsewhere(site: Path, tmp_path: Path) -> None:
+    from report.browser import Browser, find_chromium
+
+    found = find_chromium()
+    if isinstance(found, str):
+        pytest.skip(found)
+    browser = Browser(*found, tmp_path / "profile")
+    try:
+        browser.driver.get("about:blank")
+        browser.requests()  # of the page that it began with
+        for page in ("index.html", "concepts/plan.html", "reference/api-rounds.html"):
+            browser.driver.get((site / page).as_uri())
+            browser.wait("document.readyState === 'complete' && document.fonts.status === 'loaded'")
+            assert browser.js("return document.querySelector('article h1').getBoundingClientRect().height") > 0
+        assert browser.js("return document.querySelectorAll('article h3').length") > 10
+        assert browser.requests() == []
+    finally:
+        browser.close()
 
 
 def test_every_scenario_field_stands_in_the_reference(site: Path) -> None:

@@ -24,7 +24,7 @@ SAID = {
     "learn_a_city.py": r"best possible: [\d.]+ s a trip\n(.+ s in the end, [+-][\d.]+%\n){4}",
     "whole_city_plan.py": r"the plan: [\d.]+ s a trip; nobody below [\d.]+ s; gap [\d.]+%\n",
     "morning_traffic.py": r"(.+ s a trip, [\d,]+ edges driven\n){4}static user +[\d.]+ s .+\nstatic system +[\d.]+ s",
-    "own_learner.py": r"(a knee at 1 use|BPR, capacity 2)\n( +\w+ +[\d.]+ s in the end, best possible [\d.]+ s\n){4}",
+    "own_learner.py": r"(a knee at 1 use|BPR)\n( +\w+ +[\d.]+ s in the end, best possible [\d.]+ s\n){4}",
 }
 
 

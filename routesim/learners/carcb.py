@@ -41,6 +41,13 @@ class CARCB:
     the algorithm; a stationary policy has no first rounds. `ridge` is added to the squares in the fit. At 0 the fit is
     ordinary least squares, of the smallest length while there are too few observations to determine theta; if theta
     stays undetermined, an error says so.
+
+    >>> import routesim as rs
+    >>> rounds = rs.ContextualEnvironment(
+    ...     rs.ActionSet.arms(3), [0.6, 0.8], rs.UniformContexts(3, 2), rs.congestion.Inverse(), 2, 0.1, known=False
+    ... )
+    >>> bool(rs.run(rounds, rs.CARCB(), rounds=1_000, seed=0).average_regret[-1] < 0.02)
+    True
     """
 
     planner: ContextualMethod = "auto"

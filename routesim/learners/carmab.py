@@ -28,6 +28,14 @@ class CARMAB:
     `confidence` is the constant of the confidence radius (10 in the paper; 1 learns much sooner), `delta` the
     probability with which it may fail. `monotone` also uses that rewards do not rise with the count: an upper
     bound at a count bounds every larger count. `planner` is a method of `routesim.plan`.
+
+    >>> import routesim as rs
+    >>> two_roads = rs.RoundEnvironment.from_congestion(
+    ...     rs.ActionSet.arms(2), [0.9, 0.6], rs.congestion.Inverse(), window=2, noise_std=0.1
+    ... )
+    >>> run = rs.run(two_roads, rs.CARMAB(confidence=1), rounds=2_000, seed=0)
+    >>> bool(run.average_regret[-1] < 0.05), round(run.comparator_value, 3)
+    (True, 0.8)
     """
 
     confidence: float = 10.0
