@@ -1,4 +1,4 @@
-"""Everything that is timed, in one run: `python -m benchmarks`, which writes benchmarks/RESULTS.md.
+"""Everything that is timed, in one run: `python -m benchmarks`, which writes benchmarks/RESULTS.md and the README's table.
 
     python -m benchmarks                 all parts, about twenty minutes on two quiet cores
     python -m benchmarks bandits roads   only these parts; the rows of the others stay as they are
@@ -20,6 +20,8 @@ from benchmarks.side_by_side import TABLE
 
 ROOT = Path(__file__).parents[1]
 RESULTS = Path(__file__).parent / "RESULTS.md"
+README = ROOT / "README.md"
+BEGIN, END = "<!-- benchmarks: written by `python -m benchmarks` -->", "<!-- end of benchmarks -->"
 PARTS: dict[str, list[str]] = {
     "bandits": [],
     "exact_planner": [],
@@ -45,7 +47,7 @@ def main() -> None:
     for part in wanted:
         print(f"== {part}", flush=True)
         rows[part] = _measured(part)
-        RESULTS.write_text(_page(rows), encoding="utf-8")
+        _write(_page(rows))
     print(f"\n{RESULTS.relative_to(ROOT)}:\n\n{_page(rows)}")
 
 
@@ -56,6 +58,16 @@ def _measured(part: str) -> list[list[str]]:
         failed = subprocess.run(command, cwd=ROOT, env={**os.environ, TABLE: str(notes)}, check=False).returncode
         found = [json.loads(line) for line in notes.read_text().splitlines()] if notes.exists() else []
     return [[*row, part] for row in found] or [[part, "failed" if failed else "not measured", "", part]]
+
+
+def _write(table: str) -> None:
+    """Keep the table in its own file and between its marks in the README."""
+    RESULTS.write_text(table, encoding="utf-8")
+    text = README.read_text(encoding="utf-8")
+    before, mark, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if mark and end:
+        README.write_text(f"{before}{BEGIN}\n{table}{END}{after}", encoding="utf-8")
 
 
 def _known() -> dict[str, list[list[str]]]:

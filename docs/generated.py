@@ -204,7 +204,13 @@ def _cell(text: str) -> str:
     return " ".join(text.split()).replace("|", "\\|")
 
 
+def speed() -> str:
+    """Return the table that `python -m benchmarks` wrote last."""
+    return (Path(__file__).parents[1] / "benchmarks" / "RESULTS.md").read_text(encoding="utf-8")
+
+
 PARTS = {
+    "speed": speed,
     "bundled-scenarios": bundled_scenarios,
     "command-line": command_line,
     "scenario-choices": scenario_choices,

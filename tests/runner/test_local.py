@@ -79,9 +79,11 @@ def test_a_fault_in_a_worker_comes_with_its_place(tmp_path: Path) -> None:
 
 
 def test_a_worker_that_dies_is_missed_and_the_rest_is_kept(tmp_path: Path) -> None:
+    first = tmp_path / "parts" / "unit-0"
+    dies = SmallUnit(1, trouble="dies", total=10, witness=str(first))
     with pytest.raises(LostWorkerError, match=r"by signal 9 while it did numbers 1; .*--resume"):
-        do(tmp_path, 2, SmallUnit(0, total=101), SmallUnit(1, trouble="dies", total=10), SmallUnit(2, total=100))
-    assert (tmp_path / "parts" / "unit-0").is_dir()
+        do(tmp_path, 2, SmallUnit(0, total=101), dies, SmallUnit(2, total=100))
+    assert first.is_dir()
 
 
 def test_warnings_of_workers_are_heard_here(tmp_path: Path) -> None:
