@@ -146,6 +146,12 @@ def test_every_public_name_stands_in_the_reference(site: Path) -> None:
     assert {one for one, home in homes.items() if home not in ids} == set()
 
 
+def test_examples_of_docstrings_are_shown_as_code(site: Path) -> None:
+    shown = (site / "reference" / "api-rounds.html").read_text(encoding="utf-8")
+    assert shown.count('<span class="gp">&gt;&gt;&gt; </span>') > 10
+    assert "<blockquote>" not in shown
+
+
 def test_every_test_and_module_that_fidelity_names_exists() -> None:
     text = (DOCS / "fidelity.md").read_text(encoding="utf-8")
     named = set(re.findall(r"`((?:routesim|tests|scenarios|benchmarks)/[\w/.-]+)(?:::(\w+))?`", text))
