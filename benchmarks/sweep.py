@@ -51,13 +51,16 @@ def main() -> None:
         _run(folder, 1, "--rounds", "100")  # compiled code comes from the disk in what follows
         for _ in range(chosen.repeats):
             one, two = _run(folder, 1), _run(folder, 2)
-            print(f"one worker {one[0]:.1f} s, two workers {two[0]:.1f} s: {one[0] / two[0]:.2f} times the throughput")
+            print(
+                f"one worker {one[0]:.1f} s ({one[1]:.1f} s of CPU), two workers {two[0]:.1f} s ({two[1]:.1f} s of CPU): "
+                f"{one[0] / two[0]:.2f} times the throughput"
+            )
             note(
                 "a sweep with two worker processes, start-up included",
                 f"{two[0]:.0f} s",
                 f"{one[0] / two[0]:.2f} x one worker",
             )
-            if one[1] != two[1]:
+            if one[2] != two[2]:
                 sys.exit("the results differ")
 
 
