@@ -17,7 +17,7 @@ from browser import Browser, find_chromium
 
 ROOT = Path(__file__).resolve().parents[1]
 SIZES = {"wide": (1280, 900), "phone": (390, 844)}
-COLOURS = 128
+COLOURS = 256
 
 
 def main(words: list[str]) -> None:
@@ -37,9 +37,7 @@ def main(words: list[str]) -> None:
                     browser.painted()
                     picture = Image.open(io.BytesIO(browser.screenshot())).convert("RGB")
                     path = folder / f"map-{size}-{shade}.png"
-                    picture.quantize(COLOURS, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE).save(
-                        path, optimize=True
-                    )
+                    picture.quantize(COLOURS, method=Image.Quantize.MAXCOVERAGE).save(path, optimize=True)
                     print(f"{path}: {path.stat().st_size / 1000:.0f} kB")
         finally:
             browser.close()
