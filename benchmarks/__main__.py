@@ -1,4 +1,4 @@
-"""Everything that is timed, in one run: `python -m benchmarks`, which writes benchmarks/RESULTS.md and the README's table.
+"""Everything that is timed, in one run: `python -m benchmarks` writes benchmarks/RESULTS.md and the README's table.
 
     python -m benchmarks                 all parts, about twenty minutes on two quiet cores
     python -m benchmarks bandits roads   only these parts; the rows of the others stay as they are

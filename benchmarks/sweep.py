@@ -52,7 +52,8 @@ def main() -> None:
         for _ in range(chosen.repeats):
             one, two = _run(folder, 1), _run(folder, 2)
             print(
-                f"one worker {one[0]:.1f} s ({one[1]:.1f} s of CPU), two workers {two[0]:.1f} s ({two[1]:.1f} s of CPU): "
+                f"one worker {one[0]:.1f} s ({one[1]:.1f} s of CPU), "
+                f"two workers {two[0]:.1f} s ({two[1]:.1f} s of CPU): "
                 f"{one[0] / two[0]:.2f} times the throughput"
             )
             note(
