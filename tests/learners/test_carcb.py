@@ -17,7 +17,7 @@ SETTINGS = [(4, 4), (10, 2)]
 def paper(
     arms: int, window: int, rounds: int, seed: int, *, known: bool = True, noise_std: float = math.sqrt(0.1)
 ) -> rs.ContextualEnvironment:
-    """The environment of Figure 1 (right)."""
+    """The environment of Figure 2 (right)."""
     rng = np.random.default_rng((seed, arms))
     theta, sampler = unit_vectors(rng, (10,)), rs.UniformContexts(arms, 10)
     contexts = sampler(rng, rounds) if known else sampler
