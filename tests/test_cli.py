@@ -46,7 +46,7 @@ def test_scenarios_are_listed(tmp_path: Path) -> None:
 def test_every_scenario_runs_at_a_short_horizon_and_its_page_is_drawn(
     name: str, tmp_path: Path, chromium_if_any: Browser | str
 ) -> None:
-    out = routesim("run", name, "--rounds", "400", "--replications", "1", cwd=tmp_path)
+    out = routesim("run", name, "--rounds", "400", "--replications", "1", "--workers", "1", cwd=tmp_path)
     assert out.returncode == 0, out.stderr
     folder = tmp_path / "runs" / name
     summary = json.loads((folder / "summary.json").read_text())
