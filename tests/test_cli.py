@@ -42,7 +42,13 @@ def test_scenarios_are_listed(tmp_path: Path) -> None:
     assert all(one["title"] and one["kind"] for one in listed)
 
 
-@pytest.mark.parametrize("name", scenario_names())
+# Of each kind of scenario some run always; the rest have to wait for the slow tests.
+LATER = ("cologne-compliance", "coquimbo", "coquimbo-morning", "gothenburg-whole", "nauru", "paper-contextual")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(one, marks=[pytest.mark.slow] if one in LATER else []) for one in scenario_names()]
+)
 def test_every_scenario_runs_at_a_short_horizon_and_its_page_is_drawn(
     name: str, tmp_path: Path, chromium_if_any: Browser | str
 ) -> None:

@@ -79,10 +79,17 @@ def _shown(record: "Record", learners: Sequence[str] | None) -> list[int]:
     wanted = [learners] if isinstance(learners, str) else list(learners)
     if not 1 <= len(wanted) <= 2 or len(set(wanted)) < len(wanted):
         raise InputError(f"a page shows one learner or two that differ at first, got {wanted}")
-    for label in wanted:
-        if label not in labels:
-            raise InputError(f"no learner {label!r} in this record; it has {', '.join(map(repr, labels))}")
-    return [labels.index(label) for label in wanted]
+    return [_place(label, labels) for label in wanted]
+
+
+def _place(wanted: str, labels: Sequence[str]) -> int:
+    """Return the learner with this label, or the only one whose label begins so."""
+    found = [number for number, label in enumerate(labels) if label == wanted]
+    found = found or [number for number, label in enumerate(labels) if label.startswith(wanted)]
+    if len(found) != 1:
+        what = "several learners begin with" if found else "no learner"
+        raise InputError(f"{what} {wanted!r} in this record; it has {', '.join(map(repr, labels))}")
+    return found[0]
 
 
 def _telling_step(record: "Record") -> int:

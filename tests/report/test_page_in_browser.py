@@ -43,7 +43,14 @@ def near(picture: np.ndarray, at: tuple[int, int], colour: str, reach: int = 4) 
 
 
 def spot(browser: Browser, side: int, level: int) -> tuple[int, tuple[int, int]]:
-    """The longest straight piece on screen painted with a class of load, clear of marks: its edge, and its middle."""
+    """As `open_spot`, where there is one."""
+    found = open_spot(browser, side, level)
+    assert found[0] >= 0
+    return found
+
+
+def open_spot(browser: Browser, side: int, level: int) -> tuple[int, tuple[int, int]]:
+    """The longest straight piece on screen of a class of load, clear of marks: its edge (-1: none), and its middle."""
     edge, x, y = browser.js(
         """const {map, loads} = Page.views[arguments[0]], holder = map.getContainer();
         const box = holder.getBoundingClientRect();
@@ -64,7 +71,6 @@ def spot(browser: Browser, side: int, level: int) -> tuple[int, tuple[int, int]]
         side,
         level,
     )
-    assert edge >= 0
     return int(edge), (round(x), round(y))
 
 
@@ -95,8 +101,9 @@ def test_every_committed_map_opens_without_a_network(browser: Browser, path: Pat
         return
     browser.open(path)
     for side in range(browser.js("return Page.views.length")):
-        level = top_level(browser, side)
-        _, at = spot(browser, side, level)
+        # In a large city the few roads of the highest class can all lie beneath marks; some class is in the open.
+        levels = range(top_level(browser, side), -1, -1)
+        level, (_, at) = next((one, found) for one in levels if (found := open_spot(browser, side, one))[0] >= 0)
         assert near(image(browser), at, LOAD_CLASSES[level].light)
 
 

@@ -102,7 +102,7 @@ def test_twenty_kills_at_random_moments(tmp_path: Path, undisturbed: dict[str, b
         assert everything(tmp_path / "run") == undisturbed
 
 
-@pytest.mark.parametrize("workers", ["1", "2"])
+@pytest.mark.parametrize("workers", [pytest.param("1", marks=pytest.mark.slow), "2"])
 def test_ctrl_c_is_one_line_that_says_how_to_go_on(workers: str, tmp_path: Path, undisturbed: dict[str, bytes]) -> None:
     small(tmp_path)
     process = subprocess.Popen(
@@ -144,7 +144,7 @@ def test_ctrl_c_at_the_start_is_a_clean_line_too(tmp_path: Path) -> None:
     assert complained.count("\n") == 1
 
 
-@pytest.mark.parametrize("most", [6_000, 60_000])
+@pytest.mark.parametrize("most", [pytest.param(6_000, marks=pytest.mark.slow), 60_000])
 def test_a_disk_without_room_is_one_line_and_the_run_goes_on_later(
     most: int, tmp_path: Path, undisturbed: dict[str, bytes]
 ) -> None:
