@@ -43,11 +43,11 @@ def test_overrides_replace_only_what_is_given() -> None:
         ("rounds = 10", "runds = 10", "runds|rounds"),
         ("arms = 2", "armz = 2", "armz|arms"),
         ('"inverse"', '"inversed"', "bandit.congestion"),
-        ('"CARMAB"', '"CARMAN"', "there is no 'CARMAN'; did you mean 'CARMAB'"),
+        ('"CARMAB"', '"CARMAN"', "there is no 'CARMAN' .did you mean 'CARMAB'"),
         (
             "confidence = 1.0",
             "confidense = 1.0",
-            "no parameter 'confidense'; did you mean 'confidence'.*it has confidence, delta",
+            "no parameter 'confidense' .did you mean 'confidence'.*it has confidence, delta",
         ),
         ("confidence = 1.0", "confidence = -1.0", "confidence must be above 0, got -1.0$"),
         ("seed = 0", "seed = ", "Invalid value"),

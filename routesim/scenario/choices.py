@@ -193,7 +193,7 @@ class RouterChoice(_Choice):
 def nearest(wrong: str, right: Iterable[str]) -> str:
     """Return a hint at the name that was perhaps meant."""
     close = get_close_matches(wrong, list(right), n=1)
-    return f"; did you mean {close[0]!r}?" if close else ""
+    return f" (did you mean {close[0]!r}?)" if close else ""
 
 
 def _parameters(maker: Any) -> list[str]:
