@@ -40,7 +40,7 @@ name = "ThompsonSampling"
 
 def main() -> None:
     words = argparse.ArgumentParser(description=__doc__)
-    words.add_argument("--rounds", type=int, default=40_000)
+    words.add_argument("--rounds", type=int, default=60_000)
     words.add_argument("--replications", type=int, default=4)
     words.add_argument("--repeats", type=int, default=1)
     chosen = words.parse_args()
