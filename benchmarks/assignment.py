@@ -7,7 +7,8 @@ AequilibraE 1.7.2 is given the same roads and trips as a table: its graph, contr
 project, so neither SQLite's extensions nor spatialite. Seconds are of CPU time, so that other work on the machine
 counts little: for routesim a whole `assign`, contraction and path shares included; for AequilibraE
 `TrafficAssignment.execute` from the prepared graph on, to the first iteration at the gap, with its progress bars off.
-Both are run once before, for compiling and caches, and the best of three is shown.
+Linear algebra is kept on one thread: a second one would only wait, and waiting counts as CPU time. Both are run once
+before, for compiling and caches, and the best of three is shown.
 """
 
 import importlib.metadata
@@ -20,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 import routesim as rs
 from benchmarks.side_by_side import note
@@ -164,4 +166,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with threadpool_limits(1):
+        main()
