@@ -84,7 +84,7 @@ def run_html(run: "Run") -> str:
     rows = "".join(
         f"<tr><th>{escape(str(key))}</th><td>{_cell(value)}</td></tr>" for key, value in run.summary().items()
     )
-    counts = np.bincount(run.actions[run.actions >= 0]) if run.rounds else np.zeros(0)
+    counts = np.bincount(run.plays[:, 1], run.plays[:, 2])  # thinned rows do not tell how often
     often = np.argsort(-counts, kind="stable")[:_MOST_LABELS]
     what = "route" if any(len(path) > 1 for path in run.paths) else "arm"
     shares = "".join(
