@@ -159,7 +159,7 @@ def _serve(pipe: Connection) -> None:
             pipe.send(("done", None))
         except RoutesimError as mistake:
             pipe.send(("mistake", mistake))
-        except Exception:
+        except Exception:  # a bug of any kind is told where the run was started
             pipe.send(("failure", traceback.format_exc()))
 
 
