@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from routesim.planning.assignment import Assignment as Assignment
     from routesim.planning.assignment import assign as assign
     from routesim.planning.base import Plan as Plan
+    from routesim.report.drawn import draw_map as draw_map
     from routesim.report.plots import plot_regret as plot_regret
     from routesim.results import Band as Band
     from routesim.results import Run as Run
@@ -121,6 +122,7 @@ _HOMES = {
     "UniformContexts": "contexts",
     "assign": "planning.assignment",
     "compare": "experiment",
+    "draw_map": "report.drawn",
     "list_cities": "cities",
     "load_city": "cities",
     "load_demand": "city_demand",

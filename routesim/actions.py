@@ -38,6 +38,8 @@ class ActionSet:
     `several` joins sets with their own ends into one, of which each round serves one pair of ends, drawn in
     proportion to `rates`. The paths of pair p are numbered from `first_action[p]` up to `first_action[p + 1]`.
 
+    `network` are the roads that the edges belong to, None where nobody said.
+
     >>> roads = ActionSet([(0, 2), (1, 2)])
     >>> roads.n_actions, roads.edges.tolist()
     (2, [0, 1, 2])
@@ -53,8 +55,9 @@ class ActionSet:
     rates: NDArray[np.float64] = field(init=False)
     graph: Graph | None = field(init=False, repr=False)
     ends: tuple[tuple[int, int], ...] = field(init=False)
+    network: RoadNetwork | None = field(init=False, repr=False, compare=False)  # for maps: nothing is decided by it
 
-    def __init__(self, paths: Iterable[Sequence[int]]) -> None:
+    def __init__(self, paths: Iterable[Sequence[int]], *, network: RoadNetwork | None = None) -> None:
         checked = tuple(_checked_path(number, path) for number, path in enumerate(paths))
         if not checked:
             raise InputError("an action set needs at least one action, got none; add an arm or a path")
@@ -67,6 +70,7 @@ class ActionSet:
             indptr=np.concatenate(([0], np.cumsum(lengths))),
             indices=positions.astype(np.int32),
             first_action=np.array([0, len(checked)]),
+            network=network,
         )
 
     def _set(self, *, rates: Sequence[float] = (1.0,), graph: Graph | None = None, **fields: Any) -> None:
@@ -121,12 +125,12 @@ class ActionSet:
             found = f"{len(paths)} of {k} paths were found from node {ends}"
             warnings.warn(f"{found} with method {method!r}", FewerPathsWarning, stacklevel=2)
         paths.sort(key=lambda path: float(network.free_flow_s[path].sum()))
-        return cls(path.tolist() for path in paths)
+        return cls((path.tolist() for path in paths), network=network)
 
     @classmethod
     def from_paths(cls, network: RoadNetwork, paths: Iterable[Sequence[int]]) -> Self:
         """Return your own paths, each a sequence of edge indices of `network`; all join the same two nodes."""
-        actions = cls(paths)
+        actions = cls(paths, network=network)
         ends = set()
         for number, path in enumerate(actions.listed_paths):
             if max(path) >= network.n_edges:
@@ -157,6 +161,7 @@ class ActionSet:
             first_action=np.zeros(2, dtype=np.int64),
             graph=_graph(network),
             ends=((start, end),),
+            network=network,
         )
         return actions
 
@@ -171,8 +176,11 @@ class ActionSet:
             raise InputError("each set of several must have one pair of ends; join them all at once")
         if len({one.graph is None for one in sets}) > 1:
             raise InputError("several pairs are all lists of paths or all whole graphs, not some of each")
+        network = sets[0].network
+        if not all(one.network is network or (one.network and network and one.network.equals(network)) for one in sets):
+            network = None
         if sets[0].graph is None:
-            joined = cls(path for one in sets for path in one.listed_paths)
+            joined = cls((path for one in sets for path in one.listed_paths), network=network)
             first = np.concatenate(([0], np.cumsum([one.n_listed for one in sets])))
             joined._set(**{**vars(joined), "first_action": first, "rates": rates})
             return joined
@@ -181,7 +189,7 @@ class ActionSet:
         joined = cls.__new__(cls)
         nothing = np.zeros(len(sets) + 1, dtype=np.int64)
         ends = tuple(one.ends[0] for one in sets)
-        joined._set(**{**vars(sets[0]), "ends": ends, "first_action": nothing, "rates": rates})
+        joined._set(**{**vars(sets[0]), "ends": ends, "first_action": nothing, "rates": rates, "network": network})
         return joined
 
     @classmethod

@@ -153,6 +153,17 @@ class Trace(NamedTuple):
         )
 
 
+class EdgeUses(NamedTuple):
+    """Edges by their index in the network, how often each was used, and how many times dearer than empty it was then.
+
+    `ratios` are those of the mean reward that the uses met: 1 for an edge nobody had used inside the window.
+    """
+
+    edges: NDArray[np.int64]
+    uses: NDArray[np.int64]
+    ratios: Floats
+
+
 class RoundEnvironment:
     """Rounds on a fixed action set with mean rewards given as a table of edge x count.
 
@@ -232,6 +243,7 @@ class RoundEnvironment:
         self._ring = np.zeros(max(self.window, 1), dtype=np.int32)
         self._clock = np.zeros(2, dtype=np.int64)  # the round, and how much of the noise block is used up
         self._noise = np.empty(0)
+        self._met = np.zeros((self.actions.n_edges, 2))
         self._seen_counts = np.empty(self._routes.longest, dtype=np.int32)
         self._seen_rewards = np.empty(self._routes.longest)
         self._draw_pair()
@@ -239,7 +251,7 @@ class RoundEnvironment:
 
     def state(self) -> State:
         """Return all that changes from round to round: the clock, the last actions, and the chance to come."""
-        state = collect(self, "_ring", "_pair", "expected_reward")
+        state = collect(self, "_ring", "_pair", "_met", "expected_reward")
         state |= {"round": np.array(self._clock[0]), "noise": self._noise[int(self._clock[1]) :].copy()}
         state |= join(rng=rng_state(self._rng), routes=self._routes.state())
         return state if self._pair_rng is None else state | join(pair_rng=rng_state(self._pair_rng))
@@ -248,7 +260,7 @@ class RoundEnvironment:
         """Take up a state, right after `reset` with the same arguments as when it was made."""
         now = whole_from(state, "round", 0, _NEVER)
         self._pair = whole_from(state, "pair", 0, len(self.actions.rates) - 1)
-        put_back(self, state, "expected_reward")
+        put_back(self, state, "_met", "expected_reward")
         self._routes.restore(part(state, "routes"))
         self._ring = taken(state, "ring", self._ring)
         self._clock[:] = now, 0
@@ -261,6 +273,13 @@ class RoundEnvironment:
         self._counts[:] = 0
         for number in recent:
             self._counts[self._routes.indices[self._routes.indptr[number] : self._routes.indptr[number + 1]]] += 1
+
+    def take_uses(self) -> "EdgeUses":
+        """Return the edges used since this was last asked, how often, and how dear they were to those who used them."""
+        used = np.flatnonzero(self._met[:, 0])
+        uses, sums = self._met[used].T.copy()
+        self._met[used] = 0.0
+        return EdgeUses(self.actions.edges[used], uses.astype(np.int64), _dearness(sums / uses, self._table[used, 0]))
 
     def _recent(self, now: int) -> list[int]:
         return [int(self._ring[before % self.window]) for before in range(max(0, now - self.window), now)]
@@ -342,6 +361,7 @@ class RoundEnvironment:
             self._bases_first,
             self._bases_last,
             self._every_edge,
+            self._met,
         )
 
     def _draw_pair(self) -> None:
@@ -360,3 +380,13 @@ class RoundEnvironment:
             fresh = self._rng.standard_normal(max(_NOISE_BLOCK, 8 * needed))
             self._noise = np.concatenate((self._noise[used:], fresh))
             self._clock[1] = 0
+
+
+def _dearness(mean: Floats, empty: Floats) -> Floats:
+    """Return how many times dearer a mean reward is than that of the empty edge: as a cost, or as a gain that shrank.
+
+    Where a gain turned into a cost, or nothing into a cost, no number would be large enough: that is infinite.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.where(np.abs(mean) > np.abs(empty), mean / empty, empty / mean)
+    return np.where(mean == empty, 1.0, np.where(ratio > 0, ratio, np.inf))

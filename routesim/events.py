@@ -88,11 +88,16 @@ class Windows(NamedTuple):
 
 
 class Loads(NamedTuple):
-    """Entries by edge: the present time bin, which edges it touched, and the bins before as (bin, edge, entries)."""
+    """Entries by edge: the present time bin, which edges it touched, and the bins before as (bin, edge, entries).
+
+    Beside the entries stand the travel times of those who entered, added up, at the counts they met and without noise.
+    """
 
     now: Ints
+    seconds_now: Floats
     touched: Ints
     rows: Longs
+    row_seconds: Floats
 
 
 class Search(NamedTuple):
@@ -371,6 +376,7 @@ def drive(
     near, book = queue.near, queue.book
     state, departure_s, entered_s = vehicles.state, vehicles.departure_s, vehicles.entered_s
     rings, pool, load_now, touched = windows.rings, windows.pool, loads.now, loads.touched
+    seconds_now = loads.seconds_now
     n_vehicles, n_nodes = len(departure_s), len(roads.indptr) - 1
     learns, logs, weighs = lessons.visits.shape[0] > 0, lessons.log.shape[0] > 0, roads.rates.shape[0] > 0
     in_order = len(roads.last_exit) > 0
@@ -397,8 +403,8 @@ def drive(
             for k in range(clock[TOUCHED]):
                 place = clock[USED_LOADS]
                 loads.rows[place, 0], loads.rows[place, 1] = clock[BIN], touched[k]
-                loads.rows[place, 2] = load_now[touched[k]]
-                load_now[touched[k]] = 0
+                loads.rows[place, 2], loads.row_seconds[place] = load_now[touched[k]], seconds_now[touched[k]]
+                load_now[touched[k]], seconds_now[touched[k]] = 0, 0.0
                 clock[USED_LOADS] += 1
             clock[TOUCHED] = 0
             clock[BIN] = np.int64(now // bin_s)
@@ -482,6 +488,11 @@ def drive(
             clock[ARRIVED] += 1
             take(queue)
             continue
+        if load_now[edge] == 0:
+            touched[clock[TOUCHED]] = edge
+            clock[TOUCHED] += 1
+        load_now[edge] += 1
+        seconds_now[edge] += spent
         if noise > 0.0:
             spent *= _factor(noise, seed, vehicle, state[vehicle, ENTERED])
         leaves = now + max(spent, LEAST_S)
@@ -495,10 +506,6 @@ def drive(
         if learns or logs or weighs:
             entered_s[vehicle] = now
         clock[EVENTS] += 1
-        if load_now[edge] == 0:
-            touched[clock[TOUCHED]] = edge
-            clock[TOUCHED] += 1
-        load_now[edge] += 1
         tag = clock[SERIAL] * MOST_VEHICLES + vehicle
         clock[SERIAL] += 1
         if departs:

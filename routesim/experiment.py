@@ -95,6 +95,10 @@ def run(
         rewards=trace.rewards,
         ends=trace.ends,
         recorded_plays=trace.plays,
+        recorded_play_rewards=trace.play_rewards,
+        edge_uses=trace.edge_uses,
+        window=world.window,
+        network=world.actions.network,
         comparator_value=comparator.value,
         comparator_bound=comparator.bound,
         seed=seed,
@@ -224,7 +228,8 @@ class _Game:
                 feedback = world.step(action)
                 player.update(feedback)
                 keeper.put(number, world.expected_reward, feedback.reward)
-            keeper.advance(max(1, stretch))
+            if keeper.advance(max(1, stretch)):
+                keeper.put_uses(world.take_uses())
             if saved:
                 saved.tick()
             if progress and (keeper.now - shown >= 1 << 12 or keeper.now == keeper.rounds):

@@ -12,6 +12,7 @@ from typing import Any
 from routesim.errors import ResultsError
 
 SUMMARY = "summary.json"
+NETWORK = "network.npz"
 UNFINISHED = ".unfinished"
 """The folder inside a result folder that a run works in until it is finished."""
 

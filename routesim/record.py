@@ -1,15 +1,15 @@
 """Record: what a page shows of a scenario's runs, step by step in time: loads, routes and curves of each learner."""
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, Self, TypeAlias
+from typing import Any, Literal, NamedTuple, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from routesim.errors import InputError, ResultsError
-from routesim.folders import write_json
+from routesim.folders import NETWORK, write_json
 from routesim.network import RoadNetwork
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -17,7 +17,14 @@ Floats: TypeAlias = NDArray[np.float64]
 RECORD = "record.json"
 EDGES = "edges.parquet"
 ROUTES = "routes.parquet"
-NETWORK = "network.npz"
+
+
+class Curve(NamedTuple):
+    """A mean over replications in each step, and its 95 % band."""
+
+    mean: Floats
+    lower: Floats
+    upper: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,10 +32,11 @@ class Played:
     """One learner's part, over steps of time, edges and routes of the record; replications are averaged.
 
     `loads[step, edge]` is the mean number of uses inside a window, `ratios[step, edge]` how many times dearer than
-    empty the edge is at that load (1 when unused). `shares[step, route]` is the route's share of what was recommended
-    in the step; routes that are not shown make up the rest. `route_values[route]` is the mean trip (seconds or cost,
-    or reward on plain arms) when it was recommended, NaN if it never was. `curve` is the mean of the record's
-    measure in each step, between `lower` and `upper` at 95 %; NaN where a step has nothing to measure.
+    empty the edge was to those who used it in the step (1 when unused). `shares[step, route]` is the route's share of
+    what was recommended in the step; routes that are not shown make up the rest. `route_values[route]` is the mean
+    trip (seconds or cost, or reward) when it was recommended, NaN if it never was. `curve` is the mean of the record's
+    measure in each step, between `lower` and `upper` at 95 %; NaN where a step has nothing to measure. `regret` is the
+    average regret up to the end of each step, None where there is nothing to compare with.
     """
 
     label: str
@@ -40,6 +48,12 @@ class Played:
     curve: Floats
     lower: Floats
     upper: Floats
+    regret: Curve | None = None
+
+    def since(self, first: int) -> Self:
+        """Return this without the steps before `first`."""
+        names = ("loads", "ratios", "shares", "curve", "lower", "upper")
+        return replace(self, **{name: getattr(self, name)[first:] for name in names})
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,6 +95,8 @@ class Record:
                 if getattr(played, name).shape != shape:
                     got = getattr(played, name).shape
                     raise InputError(f"{name} of {played.label} need shape {shape}, got {got}")
+            if any(values.shape != (steps,) for values in played.regret or ()):
+                raise InputError(f"the regret of {played.label} needs one value for each of the {steps} steps")
         if any(values.shape != (steps,) for values in self.references.values()):
             raise InputError(f"references need one value for each of the {steps} steps")
         if self.network is not None:
@@ -124,6 +140,7 @@ class Record:
             "learners": [
                 {"label": played.label, "informed": played.informed}
                 | {name: _plain(getattr(played, name)) for name in _CURVES}
+                | {"regret": played.regret and [_plain(values) for values in played.regret]}
                 for played in self.learners
             ],
         }
@@ -155,8 +172,12 @@ class Record:
                 ratio[step, place] = np.asarray(loads["ratio"])[mine]
                 step, route = _places(shares, one["label"], "route")
                 share[step, route] = np.asarray(shares["share"])[np.asarray(shares["learner"]) == one["label"]]
-                curves = [np.array(one[name], dtype=np.float64) for name in _CURVES]
-                learners.append(Played(str(one["label"]), bool(one["informed"]), load, ratio, share, *curves))
+                curves = {name: np.array(one[name], dtype=np.float64) for name in _CURVES}
+                lost = one.get("regret")
+                regret = lost and Curve(*(np.array(values, dtype=np.float64) for values in lost))
+                learners.append(
+                    Played(str(one["label"]), bool(one["informed"]), load, ratio, share, **curves, regret=regret)
+                )
             return cls(
                 str(content["title"]),
                 "seconds" if content["clock"] == "seconds" else "rounds",

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from routesim.checks import whole
 from routesim.errors import InputError, ResultsError
-from routesim.folders import SUMMARY, write_folder, write_json
-from routesim.traces import STEPS, count_plays, equal_ends, row_sums
+from routesim.folders import NETWORK, SUMMARY, write_folder, write_json
+from routesim.network import RoadNetwork
+from routesim.traces import STEPS, StepUses, count_plays, equal_ends, row_sums
 
 Floats: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.int64]
@@ -21,6 +22,7 @@ Scalar: TypeAlias = str | int | float | bool
 
 _ROUNDS = "rounds.parquet"
 _PLAYS = "plays.parquet"
+_USES = "uses.parquet"
 
 SAVED_ROWS = 200_000
 """How many rows of a trace are stored, unless asked otherwise."""
@@ -37,7 +39,10 @@ class Run:
 
     A thinned run has one row for a stretch of rounds: `ends` says after how many rounds each row ends (None: a row a
     round), rewards are means over its rounds, and its action is the last. All properties have one value a row, which
-    is that after the round where the row ends. `recorded_plays` are then the plays, which rows do not tell.
+    is that after the round where the row ends. `recorded_plays` and their rewards are then what rows do not tell.
+
+    `edge_uses` says how often each edge was used in each step of time, and how dear it was to those who used it;
+    `window` and the `network` are those of the environment. A run that knows them shows itself as a map.
     """
 
     learner: str
@@ -53,6 +58,10 @@ class Run:
     comparator_rewards: Floats | None = None
     ends: Ints | None = None
     recorded_plays: Ints | None = None
+    recorded_play_rewards: Floats | None = None
+    edge_uses: StepUses | None = None
+    window: int | None = None
+    network: RoadNetwork | None = None
 
     @property
     def rounds(self) -> int:
@@ -99,14 +108,23 @@ class Run:
         """After how many rounds each of at most 48 equal steps ends; the last may be shorter."""
         return equal_ends(self.rounds, STEPS)
 
-    @cached_property
+    @property
     def plays(self) -> Ints:
         """How often each action was recommended in each step, as rows (step, action, uses); none for no use."""
-        if self.recorded_plays is not None:
-            return self.recorded_plays
+        return self._counted[0]
+
+    @property
+    def play_rewards(self) -> Floats:
+        """What the plays of each row of `plays` were expected to earn in all."""
+        return self._counted[1]
+
+    @cached_property
+    def _counted(self) -> tuple[Ints, Floats]:
+        if self.recorded_plays is not None and self.recorded_play_rewards is not None:
+            return self.recorded_plays, self.recorded_play_rewards
         if self.ends is not None:
             raise InputError("this run keeps only some of its rounds, and nobody counted its plays")
-        return count_plays(self.actions, self.step_ends)
+        return count_plays(self.actions, self.expected_rewards, self.step_ends)
 
     def thinned(self, keep: int) -> Self:
         """Return this run with at most `keep` rows of equal numbers of rounds; itself if it has no more already."""
@@ -129,6 +147,7 @@ class Run:
             comparator_rewards=None if self.comparator_rewards is None else thin(self.comparator_rewards),
             ends=kept,
             recorded_plays=self.plays,
+            recorded_play_rewards=self.play_rewards,
         )
 
     def summary(self) -> dict[str, Scalar]:
@@ -151,7 +170,7 @@ class Run:
         }
 
     def _repr_html_(self) -> str:
-        """Show the summary and the curve of the average regret in a notebook."""
+        """Show the map of what was recommended, the summary and the curve of the average regret in a notebook."""
         from routesim.report.notebook import run_html  # upward on purpose: nothing else here draws
 
         return run_html(self)
@@ -162,7 +181,9 @@ class Run:
         `summary.json` has the summary and the paths. `rounds.parquet` has, for each round or row of rounds, the number
         of its (last) `action`, the (mean) `expected_reward` without noise and `reward` with it, where rounds have
         contexts the (mean) `comparator_reward`, and for rows the `round` after which each ends. `plays.parquet`, beside
-        rows only, has how many `uses` each `action` had in each `step`, of those that `step_ends` tells.
+        rows only, has how many `uses` each `action` had in each `step`, of those that `step_ends` tells, and the
+        `reward` expected of them in all. `uses.parquet` has the `uses` of each `edge` in each `step` and the `ratio`,
+        how many times dearer than empty it was then; `network.npz` the roads, where they are known.
         """
         run = self.thinned(keep)
 
@@ -179,10 +200,15 @@ class Run:
                 columns["comparator_reward"] = run.comparator_rewards
             if run.ends is not None:
                 columns["round"] = run.ends
-                plays = dict(zip(_PLAY_COLUMNS, run.plays.T, strict=True))
+                plays = dict(zip(_PLAY_COLUMNS, (*run.plays.T, run.play_rewards), strict=True))
                 parquet.write_table(pa.table(plays), target / _PLAYS, compression="zstd")
             parquet.write_table(pa.table(columns), target / _ROUNDS)
-            write_json(target / SUMMARY, {**run.summary(), "paths": run.paths})
+            if run.edge_uses is not None:
+                uses = pa.table(dict(zip(_USE_COLUMNS, run.edge_uses, strict=True)))
+                parquet.write_table(uses, target / _USES, compression="zstd")
+            if run.network is not None:
+                run.network.save(target / NETWORK)
+            write_json(target / SUMMARY, {**run.summary(), "window": run.window, "paths": run.paths})
 
         write_folder(folder, write)
 
@@ -198,11 +224,14 @@ class Run:
             known = {name: kind(summary.pop(name)) for name, kind in _FIELDS.items()}
             paths = tuple(tuple(int(edge) for edge in path) for path in summary.pop("paths"))
             compared = table["comparator_reward"] if "comparator_reward" in table.column_names else None
-            ends, plays = None, None
+            window = summary.pop("window", None)
+            ends, plays, earned, uses = None, None, None, None
             if "round" in table.column_names:
                 ends = table["round"].to_numpy().astype(np.int64)
-                counted = parquet.read_table(source / _PLAYS)
-                plays = np.column_stack([counted[name].to_numpy().astype(np.int64) for name in _PLAY_COLUMNS])
+                *counted, earned = _columns(source / _PLAYS, _PLAY_COLUMNS)
+                plays = np.column_stack(counted)
+            if (source / _USES).exists():
+                uses = StepUses(*_columns(source / _USES, _USE_COLUMNS))
             run = cls(
                 comparator_rewards=None if compared is None else compared.to_numpy().astype(np.float64),
                 actions=table["action"].to_numpy().astype(np.int32),
@@ -212,6 +241,10 @@ class Run:
                 details={name: value for name, value in summary.items() if name not in _DERIVED},
                 ends=ends,
                 recorded_plays=plays,
+                recorded_play_rewards=earned,
+                edge_uses=uses,
+                window=None if window is None else int(window),
+                network=RoadNetwork.from_file(source / NETWORK) if (source / NETWORK).exists() else None,
                 **known,
             )
             run._check_rows(int(summary["rounds"]))
@@ -233,9 +266,26 @@ class Run:
                 np.bincount(step, uses, len(self.step_ends)), np.diff(self.step_ends, prepend=0)
             ):
                 raise ValueError("the plays of each step must be as many as its rounds")
+        if self.edge_uses is not None:
+            steps, edges, uses, ratios = self.edge_uses
+            most = np.inf if self.network is None else self.network.n_edges
+            inside = (steps >= 0) & (steps < len(self.step_ends)) & (edges >= 0) & (edges < most)
+            if not (inside & (uses > 0) & (ratios > 0)).all():
+                raise ValueError("uses of edges must be of steps and edges that there are, and above 0")
 
 
-_PLAY_COLUMNS = ("step", "action", "uses")
+_PLAY_COLUMNS = ("step", "action", "uses", "reward")
+_USE_COLUMNS = ("step", "edge", "uses", "ratio")  # of both tables the last holds fractions, the others whole numbers
+
+
+def _columns(path: Path, names: Sequence[str]) -> list[NDArray[Any]]:
+    from pyarrow import parquet
+
+    table = parquet.read_table(path)
+    kinds = [np.int64] * (len(names) - 1) + [np.float64]
+    return [table[name].to_numpy().astype(kind) for name, kind in zip(names, kinds, strict=True)]
+
+
 _FIELDS: dict[str, Callable[[Any], Any]] = {
     "learner": str,
     "seed": int,

@@ -25,8 +25,9 @@ Roads: TypeAlias = tuple[
     int,
     int,
     bool,
+    Floats,
 ]
-"""What `drive` works on, in the order of its parameters from `indptr` to `every_edge`."""
+"""What `drive` works on, in the order of its parameters from `indptr` to `met`."""
 
 
 @kernel
@@ -45,6 +46,7 @@ def drive(
     first: int,
     last: int,  # noqa: ARG001 - the loops below stop there
     every_edge: bool,
+    met: Floats,
     seen_counts: NDArray[np.int32],
     seen_rewards: Floats,
 ) -> tuple[float, float]:
@@ -52,7 +54,7 @@ def drive(
 
     The mean reward of an edge is its base in this round times `rewards` at its count. `bases` has a row for each of
     the rounds `first` .. `last` - 1, or one row for all. Noise is drawn for the edges of the action in turn, or for
-    every edge of the round, used or not.
+    every edge of the round, used or not. `met` adds up by edge how often it was used, and `rewards` at the counts met.
     """
     now, cursor = clock[0], clock[1]
     row = now - first if len(bases) > 1 else 0
@@ -63,6 +65,8 @@ def drive(
         count = counts[edge]
         mean = bases[row, edge] * rewards[edge, count]
         expected += mean
+        met[edge, 0] += 1.0
+        met[edge, 1] += rewards[edge, count]
         seen_counts[place] = count
         seen_rewards[place] = mean + noise_std[edge] * noise[cursor + (edge if every_edge else place)]
         paid += seen_rewards[place]
@@ -99,6 +103,7 @@ def play_table(
     first: int,
     last: int,
     every_edge: bool,
+    met: Floats,
     seen_counts: NDArray[np.int32],
     seen_rewards: Floats,
     visits: NDArray[np.int64],
@@ -138,6 +143,7 @@ def play_table(
             first,
             last,
             every_edge,
+            met,
             seen_counts,
             seen_rewards,
         )
@@ -176,7 +182,7 @@ def play_contextual(
     The policy is a table of actions by round, from `table_first` on, and history; or, if that is empty, what `choose`
     makes of `theta` and the values of histories. Stops early if the trace is full, or noise or contexts run out.
     """
-    indptr, indices, multipliers, _, window, counts, ring, clock, noise, _, first, last, every_edge = roads
+    indptr, indices, multipliers, _, window, counts, ring, clock, noise, _, first, last, every_edge, _ = roads
     n_actions = len(indptr) - 1
     n_states = n_actions**window
     needed = len(counts) if every_edge else len(seen_counts)

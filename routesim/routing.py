@@ -120,7 +120,8 @@ class Router(Protocol):
     `interval_s` says how often it is asked: None once, about all vehicles; a number of seconds about the
     departures of each such interval, at its start; 0 about every vehicle when it departs. `feedback` says what it
     wants to be shown of driven edges: "none", "lessons" (kept up to date in its task), or "all": then `learn`
-    is called with every driven edge before the router is asked again.
+    is called with every driven edge before the router is asked again. One that goes by `time_at` or `multiplier` of its
+    task has an attribute `informed` that is true, and is called so wherever it is shown.
     """
 
     interval_s: float | None

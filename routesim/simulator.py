@@ -177,8 +177,10 @@ class Drive:
         )
         self.loads = events.Loads(
             np.zeros(n_edges, dtype=np.int32),
+            np.zeros(n_edges),
             np.empty(n_edges, dtype=np.int32),
             np.empty((4 * n_edges, 3), dtype=np.int64),
+            np.empty(4 * n_edges),
         )
         ints = [np.empty(n_nodes, dtype=np.int32) for _ in range(3)]
         self.search = events.Search(
@@ -336,7 +338,8 @@ class Drive:
         elif need == events.WINDOWS_FULL:
             self.windows = self.windows._replace(pool=_longer(self.windows.pool, 2 * len(self.windows.pool)))
         elif need == events.LOADS_FULL:
-            self.loads = self.loads._replace(rows=_longer(self.loads.rows, 2 * len(self.loads.rows)))
+            rows, seconds = (_longer(values, 2 * len(values)) for values in (self.loads.rows, self.loads.row_seconds))
+            self.loads = self.loads._replace(rows=rows, row_seconds=seconds)
         elif need == events.TABLE_SHORT:
             self.roads = self.roads._replace(table=self._table(2 * (int(self.clock[events.WANTED]) + 1)))
         elif need == events.LOG_FULL:
@@ -400,6 +403,7 @@ class Drive:
         touched = loads.touched[: clock[events.TOUCHED]].astype(np.int64)
         now = np.column_stack((np.full(len(touched), clock[events.BIN]), touched, loads.now[touched]))
         rows = np.concatenate((loads.rows[: clock[events.USED_LOADS]], now))
+        seconds = np.concatenate((loads.row_seconds[: clock[events.USED_LOADS]], loads.seconds_now[touched]))
         return Traffic(
             network=self.network,
             router=type(self.router).__name__,
@@ -418,6 +422,8 @@ class Drive:
             edges_entered=self.vehicles.state[:, events.ENTERED].copy(),
             path_edges=self.paths[: clock[events.USED_PATHS]],
             loads=rows,
+            load_seconds=seconds,
+            informed=bool(getattr(self.router, "informed", False)),
             demand=self.simulator.demand,
             trip_kinds=None if self.simulator.trip_costs is None else self.vehicles.kind,
             trip_cost=None if self.simulator.trip_costs is None else self._trip_cost(),

@@ -30,8 +30,10 @@ class Traffic:
 
     Vehicle i goes from `places[origins[i]]` to `places[destinations[i]]`, departs at `departure_s[i]` and arrives
     at `arrival_s[i]`, which is NaN for a vehicle still driving, or not yet departed, when the run was stopped at
-    `until_s`. `n_events` counts the entries into edges. With `trip_costs` in the simulator, `trip_kinds` are the
-    rows of their `kinds` and `trip_cost` is what each trip that ended cost its traveller.
+    `until_s`. `n_events` counts the entries into edges. `load_seconds` are, for each row of `loads`, the travel times
+    of those who entered, added up, at the counts they met and without noise. `informed` says that the router was told
+    how roads congest. With `trip_costs` in the simulator, `trip_kinds` are the rows of their `kinds` and `trip_cost`
+    is what each trip that ended cost its traveller.
     """
 
     network: RoadNetwork
@@ -52,11 +54,19 @@ class Traffic:
     edges_entered: Longs
     path_edges: NDArray[np.int32]
     loads: Longs  # rows of (time bin, edge, entries), by bin
+    load_seconds: Floats
+    informed: bool = False
     trip_kinds: NDArray[np.int32] | None = None
     trip_cost: Floats | None = None
 
     def __repr__(self) -> str:
         return f"<Traffic {self.router}: {self.n_vehicles} vehicles, {self.n_events} edge entries>"
+
+    def _repr_html_(self) -> str:
+        """Show the map of the traffic and its summary in a notebook."""
+        from routesim.report.notebook import traffic_html  # upward on purpose: nothing else here draws
+
+        return traffic_html(self)
 
     @property
     def n_vehicles(self) -> int:
@@ -225,5 +235,6 @@ class Traffic:
                 "start_s": self.loads[:, 0] * self.bin_s,
                 "edge": self.loads[:, 1].astype(np.int32),
                 "entries": self.loads[:, 2].astype(np.int32),
+                "seconds": self.load_seconds,
             }
         )

@@ -45,7 +45,9 @@ ORDER = [
     "routers",
     "traces",
     "results",
+    "traffic_run",
     "record",
+    "recording",
     "checkpoint",
     "experiment",
     "gym",
@@ -57,14 +59,14 @@ ORDER = [
     "cli",
     "__main__",
 ]
-# A RoadNetwork and a Run show themselves in a notebook.
+# A RoadNetwork, a Run and Traffic show themselves in a notebook.
 # RoadNetwork.from_osm and its siblings are where people look for the importers, which make RoadNetworks.
 # TrafficSimulator.run takes learners and lists of paths, which are made routers; Traffic is set beside assignments.
 LATE = {
     "network.py": {"importers", "report"},
     "results.py": {"report"},
     "simulator.py": {"routers"},
-    "traffic.py": {"planning"},
+    "traffic.py": {"planning", "report"},
 }
 FILES = sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")
 
@@ -146,6 +148,7 @@ def test_the_public_names_are_these() -> None:
             "__version__",
             "assign",
             "congestion",
+            "draw_map",
             "list_cities",
             "load_city",
             "load_demand",

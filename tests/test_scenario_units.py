@@ -136,8 +136,9 @@ def test_a_diamond_by_hand() -> None:
     )
     assert fixed.shares[:, bridge].tolist() == [1.0] * 8
     assert fixed.loads.max() == 1.0
-    assert fixed.ratios.max() == 2.0, "one use in the window doubles the time"
-    assert fixed.route_values[bridge] == pytest.approx(40)
+    used = fixed.loads[0] > 0
+    assert fixed.ratios[:, used].tolist() == [[1.0, 1.0]] + [[2.0, 2.0]] * 7, "one use in the window doubles the time"
+    assert fixed.route_values[bridge] == pytest.approx((20 + 7 * 40) / 8)
     np.testing.assert_allclose(fixed.curve, [20.0] + [40.0] * 7)
     np.testing.assert_allclose(record.references["best possible"], 25)
     assert "ShortestPath" in str(told.table[0]["learner"])

@@ -15,11 +15,20 @@ from test_results import made_up
 from worlds import ROUNDS, WORLDS, arms, contexts
 
 import routesim as rs
-from routesim.environment import Trace
+from routesim.environment import EdgeUses, Trace
 from routesim.errors import InputError, ResultsError
 from routesim.traces import TraceKeeper, count_plays, equal_ends
 
-COLUMNS = ("actions", "expected_rewards", "rewards", "ends", "plays", "step_ends", "comparator_rewards")
+COLUMNS = (
+    "actions",
+    "expected_rewards",
+    "rewards",
+    "ends",
+    "plays",
+    "play_rewards",
+    "step_ends",
+    "comparator_rewards",
+)
 
 
 def same(one: rs.Run, other: rs.Run) -> None:
@@ -29,6 +38,11 @@ def same(one: rs.Run, other: rs.Run) -> None:
         if ours is not None:
             assert ours.dtype == theirs.dtype
             assert_array_equal(ours, theirs, err_msg=column)
+    assert (one.edge_uses is None) == (other.edge_uses is None)
+    for ours, theirs in zip(one.edge_uses or (), other.edge_uses or (), strict=True):
+        assert ours.dtype == theirs.dtype
+        assert_array_equal(ours, theirs)
+    assert one.window == other.window
     assert one.summary() == other.summary()
     assert one.paths == other.paths
 
@@ -65,7 +79,10 @@ def test_rows_are_thinned_again() -> None:
 
 def test_plays_by_hand() -> None:
     actions = np.array([0, 2, 2, 1, 1, 1, 0], dtype=np.int32)
-    assert count_plays(actions, equal_ends(7, 3)).tolist() == [[0, 0, 1], [0, 2, 2], [1, 1, 3], [2, 0, 1]]
+    earned = np.array([1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0])
+    plays, rewards = count_plays(actions, earned, equal_ends(7, 3))
+    assert plays.tolist() == [[0, 0, 1], [0, 2, 2], [1, 1, 3], [2, 0, 1]]
+    assert rewards.tolist() == [1.0, 6.0, 56.0, 64.0]
     run = made_up([1.0] * 100)
     assert run.step_ends.tolist() == [*range(3, 100, 3), 100]
     assert run.plays[:, 2].tolist() == [3] * 33 + [1]
@@ -105,22 +122,30 @@ def test_stretches_and_cuts_change_nothing(rounds: int, keep: int, stretches: li
     rng = np.random.default_rng(seed)
     given_rounds = Trace(rng.integers(0, 5, rounds).astype(np.int32), rng.normal(size=rounds), rng.normal(size=rounds))
     at_once, in_parts = TraceKeeper(rounds, keep), TraceKeeper(rounds, keep)
+
+    def advance(keeper: TraceKeeper, played: int) -> None:
+        before = keeper.now // size_of_step * size_of_step
+        if keeper.advance(played):
+            # One edge, used in every round of the step.
+            keeper.put_uses(EdgeUses(np.array([3]), np.array([keeper.now - before]), np.array([1.5])))
+
+    size_of_step = int(equal_ends(rounds, 48)[0])
     for now in range(rounds):
         at_once.put(*(column[now] for column in given_rounds))
-        at_once.advance(1)
+        advance(at_once, 1)
     turn = 0
     while in_parts.now < rounds:
         room = in_parts.room()
         size = min(stretches[turn % len(stretches)], len(room.actions))
         for column, values in zip(room, given_rounds.part(in_parts.now, in_parts.now + size), strict=True):
             column[:size] = values
-        in_parts.advance(size)
+        advance(in_parts, size)
         turn += 1
         saved, rows = in_parts.state(), in_parts.rows(0)
         in_parts = TraceKeeper(rounds, keep)
         in_parts.restore(saved, rows)
     one, other = at_once.kept(), in_parts.kept()
-    for ours, theirs in zip(one, other, strict=True):
+    for ours, theirs in zip((*one[:-1], *one.edge_uses), (*other[:-1], *other.edge_uses), strict=True):
         assert_array_equal(ours, theirs)
     if one.ends is None:
         assert_array_equal(one.expected_rewards, given_rounds.expected_rewards)
@@ -129,7 +154,11 @@ def test_stretches_and_cuts_change_nothing(rounds: int, keep: int, stretches: li
     by_hand = [float(sum(given_rounds.rewards[first : first + size])) for first in range(0, rounds, size)]
     assert_allclose(one.rewards * np.diff(one.ends, prepend=0), by_hand, atol=1e-12)
     assert one.plays is not None
-    assert_array_equal(one.plays, count_plays(given_rounds.actions, equal_ends(rounds, 48)))
+    plays, earned = count_plays(given_rounds.actions, given_rounds.expected_rewards, equal_ends(rounds, 48))
+    assert_array_equal(one.plays, plays)
+    assert_array_equal(one.play_rewards, earned)
+    assert_array_equal(one.edge_uses.steps, np.arange(len(equal_ends(rounds, 48))))
+    assert one.edge_uses.uses.sum() == rounds
 
 
 def test_memory_does_not_grow_with_the_rounds() -> None:
@@ -166,7 +195,7 @@ def test_a_thinned_run_survives_the_disk(tmp_path: Path, known: bool) -> None:
         "comparator_reward",
         "round",
     ]
-    assert parquet.read_schema(tmp_path / "run" / "plays.parquet").names == ["step", "action", "uses"]
+    assert parquet.read_schema(tmp_path / "run" / "plays.parquet").names == ["step", "action", "uses", "reward"]
     run.save(tmp_path / "run")
     same(rs.Run.load(tmp_path / "run"), run)
     assert not (tmp_path / "run" / "plays.parquet").exists()

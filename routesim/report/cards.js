@@ -4,6 +4,8 @@
 const Cards = (() => {
   const {known, make, digits, percent, metres, seconds} = Words;
   const $ = (id) => document.getElementById(id);
+  // The measure in words: what it is the mean of, and its unit if it has one.
+  const parts = (page) => page.data.measure.replace("mean ", "").split(", ");
   const REFERENCE = ["6 4", "2 4", "9 3 2 3"];
   const FIRST = 12;
 
@@ -17,16 +19,38 @@ const Cards = (() => {
 
   function curves(page) {
     const {data, state} = page, hidden = new Set();
-    $("curves-title").textContent = data.measure;
+    const [, unit] = parts(page);
+    // The measure step by step, or what was lost so far against the best policy: the one thing to see on arms.
+    const own = {
+      title: data.measure, references: data.references, floor: undefined,
+      of: (one) => ({values: one.curve, lower: one.lower, upper: one.upper}),
+    };
+    const regret = {
+      title: `average regret so far, ${unit ? `${unit} ` : ""}a ${data.arms ? "round" : "trip"}`, references: [], floor: 0,
+      of: (one) => ({values: one.regret[0], lower: one.regret[1], upper: one.regret[2]}),
+    };
+    const views = data.learners.every((one) => one.regret) ? [own, regret] : [own];
+    let view = data.arms ? views[views.length - 1] : own;
     const chart = Charts.chart($("curves"), () => ({
-      ...time(page), label: `${data.measure} of each learner over time`, formatY: (y) => digits(y, 4), yLabel: data.measure, height: 270,
+      ...time(page), label: `${view.title} of each learner over time`, formatY: (y) => digits(y, 4), yLabel: view.title, height: 270,
+      floor: view.floor,
       series: [
-        ...data.references.map((one, i) => ({values: one.values, colour: "var(--ink)", dash: REFERENCE[i % 3], width: 1.5, key: `r${i}`})),
-        ...data.learners.map((one, i) => ({
-          values: one.curve, lower: one.lower, upper: one.upper, colour: page.colour(i), dash: one.dash, ...weight(page, i), key: `l${i}`,
-        })),
+        ...view.references.map((one, i) => ({values: one.values, colour: "var(--ink)", dash: REFERENCE[i % 3], width: 1.5, key: `r${i}`})),
+        ...data.learners.map((one, i) => ({...view.of(one), colour: page.colour(i), dash: one.dash, ...weight(page, i), key: `l${i}`})),
       ].filter((one) => !hidden.has(one.key)),
     }), page.go);
+    const buttons = views.map((one) => {
+      const button = make("button", one === own ? data.measure : "regret");
+      button.type = "button";
+      button.addEventListener("click", () => {
+        view = one;
+        build();
+        chart.at(state.step);
+      });
+      return button;
+    });
+    $("measures").append(...buttons);
+    $("measures").hidden = views.length === 1;
     function toggle(id, label, colour, dash, width) {
       const item = make("li"), button = make("button");
       const show = () => button.setAttribute("aria-pressed", String(!hidden.has(id)));
@@ -43,9 +67,11 @@ const Cards = (() => {
     }
     const told = (one) => (one.informed && !one.label.includes("informed") ? `${one.label} (informed)` : one.label);
     function build() {
+      $("curves-title").textContent = view.title;
+      buttons.forEach((button, i) => button.setAttribute("aria-pressed", String(views[i] === view)));
       $("curve-legend").replaceChildren(
         ...data.learners.map((one, i) => toggle(`l${i}`, told(one), page.colour(i), one.dash, state.shown.includes(i) ? 4 : 2)),
-        ...data.references.map((one, i) => toggle(`r${i}`, one.name, "var(--ink)", REFERENCE[i % 3], 1.5)),
+        ...view.references.map((one, i) => toggle(`r${i}`, one.name, "var(--ink)", REFERENCE[i % 3], 1.5)),
       );
       chart.draw();
     }
@@ -55,8 +81,8 @@ const Cards = (() => {
   function routes(page) {
     const {data, bulk, state} = page, rows = [], count = data.routes.length;
     let all = false;
-    const mean = data.arms ? "Mean reward" : "Mean trip";
-    const value = (number) => (data.arms ? digits(number) : seconds(number));
+    const [what, unit] = parts(page), mean = `Mean ${what}`;
+    const value = (number) => (unit === "s" ? seconds(number) : digits(number));
     const facts = data.arms ? [] : [
       ["Length", (route) => (known(route.length) ? metres(route.length) : "–")],
       ["Empty", (route) => (known(route.freeFlow) ? seconds(route.freeFlow) : "–")],
@@ -144,7 +170,7 @@ const Cards = (() => {
 
   function road(page) {
     const {data, bulk, state, edges} = page;
-    const dearer = data.arms ? "times dearer than unused" : "times as long as empty";
+    const dearer = data.arms ? "times dearer than unused" : parts(page)[0] === "trip" ? "times as long as empty" : "times dearer than empty";
     const ratio = (learner, step) => data.mostRatio ** (bulk[`ratios${learner}`][step * edges + state.edge] / 255);
     const load = (learner) => data.mostLoad * (bulk[`loads${learner}`][state.step * edges + state.edge] / 255) ** 2;
     const chart = Charts.chart($("road-chart"), () => ({
@@ -207,10 +233,11 @@ const Cards = (() => {
   }
 
   function spread(page) {
-    const {data} = page;
-    $("spread-title").textContent = data.arms ? "Rounds by the reward of their arm" : "Trips by the time of their route";
-    $("spread-note").textContent = data.arms
-      ? "Share of rounds whose arm paid at most so much on average." : "Share of trips on the listed routes whose route took at most so long on average.";
+    const {data} = page, [what] = parts(page);
+    const [rounds, route, some] = data.arms ? ["rounds", "arm", "rounds"] : ["trips", "route", "trips on the listed routes"];
+    const most = {trip: "took at most so long", cost: "cost at most so much", reward: "paid at most so much"}[what] ?? "had at most so much";
+    $("spread-title").textContent = `${rounds[0].toUpperCase()}${rounds.slice(1)} by the ${what === "trip" ? "time" : what} of their ${route}`;
+    $("spread-note").textContent = `Share of ${some} whose ${route} ${most} on average.`;
     function steps(i) {
       const list = data.routes.map((route) => [route.values[i], route.overall[i]]).filter(([at, share]) => known(at) && share > 0);
       list.sort((a, b) => a[0] - b[0]);
@@ -225,7 +252,7 @@ const Cards = (() => {
     }
     const chart = Charts.chart($("spread"), () => ({
       label: "Distribution of trips", x: [0], formatX: (x) => digits(x, 3), formatY: (y) => `${Math.round(100 * y)} %`, low: 0, high: 1,
-      xLabel: data.arms ? "mean reward" : "mean trip, s", yLabel: data.arms ? "share of rounds" : "share of trips", height: 250,
+      xLabel: data.measure, yLabel: `share of ${rounds}`, height: 250,
       series: data.learners.map((_, i) => steps(i)).filter((one) => one.x.length),
     }));
     const any = data.routes.some((route) => route.values.some((one, i) => known(one) && route.overall[i] > 0));

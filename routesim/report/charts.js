@@ -46,7 +46,8 @@ const Charts = (() => {
     return found;
   }
 
-  // A chart in `box`. `spec()` returns what to show: x, log, clock (x is seconds), xLabel, yLabel, formatX, formatY, height, series of
+  // A chart in `box`. `spec()` returns what to show: x, log, clock (x is seconds), xLabel, yLabel, formatX, formatY, height, `floor`
+  // and `least` (the axis reaches down to it, or begins there), series of
   // {colour, dash, width, values, lower, upper, x, steps, faint}, or `stacks` of {colour, values} that add up to one.
   // The returned `at(i)` moves the cursor; `onPick(i)` hears of clicks.
   function chart(box, spec, onPick) {
@@ -73,6 +74,7 @@ const Charts = (() => {
         const most = 0.5 * Math.max(high - low, 0.1 * Math.abs(high));
         [low, high] = [Math.max(low - most, Math.min(low, ...edge)), Math.min(high + most, Math.max(high, ...edge))];
         if (of.least !== undefined) { low = Math.min(low, of.least); high = Math.max(high, of.least + 0.2); }
+        if (of.floor !== undefined) low = Math.min(low, of.floor);
         const room = (high - low) * 0.06 || Math.abs(high) * 0.05 || 1;
         low -= of.least === undefined ? room : 0;
         high += room;

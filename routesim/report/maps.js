@@ -32,6 +32,7 @@ const Maps = (() => {
     const credit = make("span", data.credit || (data.schematic ? "Schematic: places are made up" : "")).innerHTML;
     if (data.openStreetMap || credit) map.attributionControl.addAttribution(data.openStreetMap ? CREDIT : credit);
     const [south, west, north, east] = data.bounds;
+    map.invalidateSize({pan: false});
     map.fitBounds([[south, west], [north, east]], {paddingTopLeft: [48, 24], paddingBottomRight: [58, 30], animate: false});
     // On one canvas what comes last lies on top.
     for (const layer of [backdrop, routesLayer, loads, road, picked]) layer.addTo(map);

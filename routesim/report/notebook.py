@@ -1,22 +1,25 @@
-"""How a network and a run show themselves in a notebook: a small map of the roads, a summary with its curve."""
+"""How networks, runs and traffic show themselves in a notebook: as maps, results with their numbers below."""
 
 import base64
-import html
 import io
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from routesim.recording import can_be_drawn
 from routesim.report.assets import Markup, bare_map, escape, own_file, render
 from routesim.report.drawing import draw_network
+from routesim.report.drawn import draw_map, framed
 from routesim.report.packing import Bulk, pack_lines, safe_json
 from routesim.report.page import backdrop
 
 if TYPE_CHECKING:
     from routesim.network import RoadNetwork
     from routesim.results import Run
+    from routesim.traffic import Traffic
 
-_HEIGHT = 380
+_HEIGHT_PX = 380
 _MOST_LABELS = 12
 _STYLE = (
     ":root { --ground: #f4f4f1; --minor: #c3cad1; --middle: #a9b3bd; --major: #7d8a97; }"
@@ -45,9 +48,7 @@ def network_html(network: "RoadNetwork") -> str:
     heading = f"<p>{escape(words)}</p>"
     if network.n_edges == 0:
         return heading
-    page = html.escape(roads_page(network), quote=True)
-    frame = f'style="width:100%;max-width:900px;height:{_HEIGHT}px;border:1px solid #ccc;border-radius:6px"'
-    return f'{heading}<iframe title="Map of the roads" sandbox="allow-scripts" {frame} srcdoc="{page}"></iframe>'
+    return heading + framed(roads_page(network), "Map of the roads", _HEIGHT_PX)
 
 
 def roads_page(network: "RoadNetwork") -> str:
@@ -73,7 +74,10 @@ def roads_page(network: "RoadNetwork") -> str:
 
 
 def run_html(run: "Run") -> str:
-    """Return the run's summary as a table, the shares of its first routes, and the curve of its average regret."""
+    """Return the run's map, its summary as a table, and the curve of its average regret.
+
+    A run that does not know its roads has the shares of its first actions in place of the map.
+    """
     from routesim.report.plots import plot_regret
 
     picture = io.BytesIO()
@@ -81,9 +85,28 @@ def run_html(run: "Run") -> str:
     figure.set_size_inches(5.2, 3.2)
     figure.savefig(picture, format="png", dpi=90)
     source = base64.b64encode(picture.getvalue()).decode("ascii")
-    rows = "".join(
-        f"<tr><th>{escape(str(key))}</th><td>{_cell(value)}</td></tr>" for key, value in run.summary().items()
-    )
+    curve = f'<img alt="average regret over rounds" src="data:image/png;base64,{source}">'
+    if can_be_drawn(run):
+        return draw_map(run)._repr_html_() + _side_by_side(_table(run.summary()), curve)
+    return _side_by_side(_table(run.summary()), _shares(run), curve)
+
+
+def traffic_html(traffic: "Traffic") -> str:
+    """Return the map of traffic and its summary as a table."""
+    table = _table(traffic.summary())
+    return draw_map(traffic)._repr_html_() + table if len(traffic.loads) else table
+
+
+def _side_by_side(*parts: str) -> str:
+    return f'<div style="display:flex;flex-wrap:wrap;gap:1.5em;align-items:flex-start">{"".join(parts)}</div>'
+
+
+def _table(summary: Mapping[str, object]) -> str:
+    rows = (f"<tr><th>{escape(str(key))}</th><td>{_cell(value)}</td></tr>" for key, value in summary.items())
+    return f"<table>{''.join(rows)}</table>"
+
+
+def _shares(run: "Run") -> str:
     counts = np.bincount(run.plays[:, 1], run.plays[:, 2])  # thinned rows do not tell how often
     often = np.argsort(-counts, kind="stable")[:_MOST_LABELS]
     what = "route" if any(len(path) > 1 for path in run.paths) else "arm"
@@ -92,11 +115,7 @@ def run_html(run: "Run") -> str:
         for action in often.tolist()
         if counts[action]
     )
-    return (
-        '<div style="display:flex;flex-wrap:wrap;gap:1.5em;align-items:flex-start">'
-        f"<table>{rows}</table><table><tr><th colspan=2>recommended</th></tr>{shares}</table>"
-        f'<img alt="average regret over rounds" src="data:image/png;base64,{source}"></div>'
-    )
+    return f"<table><tr><th colspan=2>recommended</th></tr>{shares}</table>"
 
 
 def _cell(value: object) -> str:

@@ -32,14 +32,13 @@ const Page = (() => {
       formatX: (x) => (rounds ? x.toLocaleString("en", {notation: x >= 10000 ? "compact" : "standard"}) : clockTime(x)),
       colour: (i) => data.learners[i][dark() ? "dark" : "light"],
     };
-    const views = [];
+    const views = [], panes = Array.from(document.querySelectorAll(".pane"));
+    $("panes").classList.toggle("single", panes.length === 1);
     for (const [side, map] of maps.entries()) views.push(Maps.view(page, map, side, views));
     if (maps.length === 2) Roads.synchronise(maps);
     const cards = [Cards.curves(page), Cards.routes(page), Cards.met(page), Cards.spread(page)], road = Cards.road(page);
 
     // ---- words above and below the maps ------------------------------------------------------------------------
-    const panes = Array.from(document.querySelectorAll(".pane"));
-    $("panes").classList.toggle("single", panes.length === 1);
     const heads = panes.map((pane, side) => {
       const select = pane.querySelector("select");
       data.learners.forEach((one, i) => {

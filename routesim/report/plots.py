@@ -101,8 +101,8 @@ def plot_travel_times(
     axes.set_ylim(0, 1.02)
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
     axes.set_ylabel("share of trips")
-    unit = "reward" if record.network is None else "trip, s"
-    axes.set_xlabel(unit if trips is not None else f"mean {unit} of the route")
+    single = record.measure.removeprefix("mean ")
+    axes.set_xlabel(_plain(single if trips is not None else f"{record.measure} of the route"))
     if axes.lines:
         axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0))
     axes.set_title(_plain(record.title), fontsize="medium", wrap=True)

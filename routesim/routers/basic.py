@@ -87,6 +87,7 @@ class GreedyRouter(_Unteachable):
     """
 
     tolls: ArrayLike | None = None
+    informed: ClassVar[bool] = True
 
     def flows_among(self, task: TrafficTask, share: float, others: Floats) -> Floats:
         """Return the flows to be expected of a share of the vehicles: their equilibrium, given those of the others."""
@@ -117,6 +118,7 @@ class LogitRouter(_Unteachable):
     k: int = 5
     interval_s: float | None = 60.0
     max_overlap: float = 0.75
+    informed: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not (np.isfinite(self.scale_s) and self.scale_s > 0):
@@ -163,6 +165,11 @@ class CompliantRouter:
     feedback: Feedback = field(init=False, default="none")
     interval_s: float | None = field(init=False, default=None)
     _order: ClassVar[tuple[Feedback, ...]] = ("none", "lessons", "all")
+
+    @property
+    def informed(self) -> bool:
+        """Whether those who follow are sent by a router that was told how roads congest."""
+        return bool(getattr(self.recommended, "informed", False))
 
     def __post_init__(self) -> None:
         if not 0 <= self.share <= 1:

@@ -1,7 +1,7 @@
 """PlannedRouter: the shares of a static plan, dealt out so evenly that no path falls behind its share."""
 
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,6 +63,7 @@ class PlannedRouter:
     plan: Assignment | None = None
     objective: Objective = "system"
     relative_gap: float = 1e-4
+    informed: ClassVar[bool] = True
 
     interval_s: float | None = field(init=False, default=None)
     feedback: Feedback = field(init=False, default="none")

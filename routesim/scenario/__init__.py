@@ -11,8 +11,8 @@ from routesim.scenario.files import (
 )
 from routesim.scenario.kinds import AnyScenario, BanditScenario, CityScenario, ContextualScenario, TrafficScenario
 from routesim.scenario.reports import Report, report
-from routesim.scenario.traffic_run import TrafficRun
 from routesim.scenario.units import Part, Unit, units
+from routesim.traffic_run import TrafficRun
 
 __all__ = [
     "AnyScenario",

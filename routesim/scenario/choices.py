@@ -181,7 +181,7 @@ class RouterChoice(_Choice):
     @property
     def informed(self) -> bool:
         """Whether it is told how roads congest."""
-        return self.name in ("PlannedRouter", "GreedyRouter", "LogitRouter", "GreedyCongestion")
+        return bool(getattr(self.make(), "informed", False))
 
     @property
     def label(self) -> str:

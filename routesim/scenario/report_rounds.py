@@ -6,22 +6,18 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from routesim.environment import RoundEnvironment
-from routesim.network import RoadNetwork
-from routesim.record import Played, Record
+from routesim.record import Record
+from routesim.recording import record_rounds
 from routesim.results import Band, Run, Scalar, regret_band
-from routesim.reward_checks import congestion_table
 from routesim.scenario.kinds import AnyScenario, CityScenario
-from routesim.scenario.reports import Report, Row, half_band, mean_band, most_played, standard_error
+from routesim.scenario.reports import Report, Row, half_band, standard_error
 from routesim.scenario.units import Unit, city_environment
 
 Floats: TypeAlias = NDArray[np.float64]
 Group: TypeAlias = tuple[dict[str, Scalar], str, list[Run]]
 
-MOST_ROUTES = 40
 TRACE_ROWS = 1000
 _FIXED = ("ShortestPath", "RandomPath")  # they learn nothing
-_WORST = 99.0  # an arm that pays nothing any more is shown as so many times dearer
 
 
 def report_rounds(scenario: AnyScenario, parts: Mapping[Unit, Run]) -> Report:
@@ -171,101 +167,10 @@ def _city_verdict(rows: list[Row]) -> str:
 
 
 def _record(scenario: AnyScenario, groups: list[Group]) -> Record:
-    environment = city_environment(scenario) if isinstance(scenario, CityScenario) else None
-    network = scenario.city.network() if isinstance(scenario, CityScenario) else None
-    window = (
-        scenario.city.window if isinstance(scenario, CityScenario) else max(int(one[0]["window"]) for one in groups)
-    )
-    totals: dict[tuple[int, ...], float] = {}
-    for _, _, runs in groups:
-        for run in runs:
-            uses = np.bincount(run.plays[:, 1], run.plays[:, 2], len(run.paths))
-            for path, count in zip(run.paths, uses.tolist(), strict=True):
-                totals[path] = totals.get(path, 0.0) + count
-    routes = most_played({path: count for path, count in totals.items() if count > 0}, MOST_ROUTES)
-    if environment is None:
-        routes = sorted(totals)[:MOST_ROUTES]
-    edges = np.array(sorted({edge for path, count in totals.items() if count > 0 for edge in path}), dtype=np.int32)
-    shared = _Shared(scenario, environment, network, edges, routes)
     several = len({words(setting) for setting, _, _ in groups}) > 1
-    learners = []
-    for setting, label, runs in groups:
-        name = f"{words(setting)}: {label}" if several else label
-        learners.append(shared.played(name, setting, runs))
-    first = groups[0][2]
-    best = {"best possible": shared.sign * np.mean([_best_curve(run) for run in first], axis=0)} if not several else {}
-    measure = "mean reward" if environment is None else "mean trip, s"
-    if isinstance(scenario, CityScenario) and scenario.city.travellers is not None:
-        measure = "mean cost, s"
-    return Record(
-        scenario.title,
-        "rounds",
-        float(window),
-        measure,
-        first[0].step_ends.astype(np.float64),
-        edges,
-        tuple(routes),
-        tuple(learners),
-        network,
-        best,
-    )
-
-
-class _Shared:
-    """What the learners of one record share: edges, routes, and how a load makes an edge dearer."""
-
-    def __init__(
-        self,
-        scenario: Any,
-        environment: RoundEnvironment | None,
-        network: RoadNetwork | None,
-        edges: NDArray[np.int32],
-        routes: list[tuple[int, ...]],
-    ) -> None:
-        self.curve = getattr(scenario, scenario.section).congestion.make()
-        self.environment, self.network, self.edges, self.routes = environment, network, edges, routes
-        self.sign = -1.0 if environment is not None else 1.0
-
-    def ratios(self, loads: Floats, window: int) -> Floats:
-        """Return how many times dearer than empty each edge is at its load, on lines between whole counts."""
-        if self.environment is None:
-            table = congestion_table(self.curve, len(self.edges), window)
-        else:
-            places = np.searchsorted(self.environment.actions.edges, self.edges)
-            table = congestion_table(self.curve, self.environment.actions.n_edges, window)[places]
-        at = [np.interp(loads[:, edge], np.arange(window + 1), table[edge]) for edge in range(len(self.edges))]
-        multiplier = np.stack(at, axis=1) if at else np.ones_like(loads)
-        ratio = multiplier / table[:, 0] if self.sign < 0 else table[:, 0] / np.maximum(multiplier, 1e-9)
-        return np.minimum(ratio, _WORST)
-
-    def played(self, name: str, setting: Mapping[str, Scalar], runs: Sequence[Run]) -> Played:
-        """Return one learner's part of the record, its replications added up."""
-        window = self.environment.window if self.environment is not None else int(setting["window"])
-        ends = runs[0].step_ends
-        length = np.diff(ends, prepend=0)[:, np.newaxis] * len(runs)
-        place = {path: number for number, path in enumerate(self.routes)}
-        uses, plays = np.zeros((len(ends), len(self.edges))), np.zeros((len(ends), len(self.routes)))
-        for run in runs:
-            for action in np.unique(run.plays[:, 1]).tolist():
-                mine = run.plays[run.plays[:, 1] == action]
-                path = run.paths[action]
-                uses[mine[:, :1], np.searchsorted(self.edges, path)] += mine[:, 2:]
-                if path in place:
-                    plays[mine[:, 0], place[path]] += mine[:, 2]
-        loads, shares = uses / length * max(window, 1), plays / length
-        ratios = self.ratios(np.minimum(loads, window), window)
-        sample = np.stack([self.sign * _step_means(run, run.expected_rewards) for run in runs])
-        informed = bool(runs[0].details.get("informed", False))
-        return Played(name, informed, loads, ratios, shares, self._values(ratios, shares), *mean_band(sample))
-
-    def _values(self, ratios: Floats, shares: Floats) -> Floats:
-        """Return what each route takes at the loads of the steps in which it was recommended."""
-        if self.network is None:
-            return np.full(len(self.routes), np.nan)
-        seconds = self.network.free_flow_s[self.edges] * ratios
-        times = np.stack([seconds[:, np.searchsorted(self.edges, route)].sum(axis=1) for route in self.routes], axis=1)
-        total = shares.sum(axis=0)
-        return np.where(total > 0, (times * shares).sum(axis=0) / np.where(total > 0, total, 1.0), np.nan)
+    labelled = {f"{words(setting)}: {label}" if several else label: runs for setting, label, runs in groups}
+    network = scenario.city.network() if isinstance(scenario, CityScenario) else None
+    return record_rounds(labelled, scenario.title, network)
 
 
 def _trace(groups: list[Group]) -> Any:
@@ -313,20 +218,6 @@ def _late(run: Run, values: Floats) -> float:
     ends = _ends(run)
     rows = ends > run.rounds - max(1, run.rounds // 10)
     return float(np.average(values[rows], weights=np.diff(ends, prepend=0)[rows]))
-
-
-def _step_means(run: Run, values: Floats) -> Floats:
-    """Return the mean of each step, from totals at the ends of the rows."""
-    ends = _ends(run)
-    totals = np.concatenate(([0.0], np.cumsum(values * np.diff(ends, prepend=0))))
-    at = np.interp(run.step_ends, np.concatenate(([0], ends)), totals)
-    return np.asarray(np.diff(at, prepend=0.0) / np.diff(run.step_ends, prepend=0), dtype=np.float64)
-
-
-def _best_curve(run: Run) -> Floats:
-    if run.comparator_rewards is None:
-        return np.full(len(run.step_ends), run.comparator_value)
-    return _step_means(run, run.comparator_rewards)
 
 
 def _round(value: Any) -> float:

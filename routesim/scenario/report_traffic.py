@@ -7,19 +7,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from routesim.planning.assignment import assign
-from routesim.record import Played, Record
+from routesim.recording import record_traffic
 from routesim.results import Band
 from routesim.scenario.kinds import TrafficScenario
-from routesim.scenario.reports import Report, Row, half_band, mean_band, most_played
-from routesim.scenario.traffic_run import TrafficRun
+from routesim.scenario.reports import Report, Row, half_band
 from routesim.scenario.units import Unit, simulator
 from routesim.simulator import TrafficSimulator
+from routesim.traffic_run import TrafficRun
 
 Floats: TypeAlias = NDArray[np.float64]
 
-MOST_ROUTES = 40
 _FIXED = ("FreeFlowRouter", "ShortestPath")  # they learn nothing
-_WORST = 99.0
 
 
 def report_traffic(scenario: TrafficScenario, parts: Mapping[Unit, TrafficRun]) -> Report:
@@ -31,7 +29,15 @@ def report_traffic(scenario: TrafficScenario, parts: Mapping[Unit, TrafficRun]) 
         groups.setdefault(unit.label, []).append(parts[unit])
     user, system = _references(world)
     rows = [_row(label, informed[label], runs, user, system) for label, runs in groups.items()]
-    record = _record(scenario, world, groups, informed, {"user equilibrium": user, "system optimum": system})
+    record = record_traffic(
+        groups,
+        scenario.title,
+        world.network,
+        world.window_s,
+        informed=informed,
+        costs=world.trip_costs is not None,
+        references={"user equilibrium": user, "system optimum": system},
+    )
     bands = {
         played.label: Band(record.step_ends.astype(np.int64), played.curve, played.lower, played.upper)
         for played in record.learners
@@ -120,84 +126,6 @@ def _tell(
         saved = 1 - float(best[key]) / float(fixed[key])
         verdict += f", and {saved:.0%} less than sending everyone down the path that is quickest on empty roads"
     return heading, columns, cells, f"{verdict}."
-
-
-def _record(
-    scenario: TrafficScenario,
-    world: TrafficSimulator,
-    groups: Mapping[str, list[TrafficRun]],
-    informed: Mapping[str, bool],
-    references: Mapping[str, float],
-) -> Record:
-    every = [run for runs in groups.values() for run in runs]
-    steps = max(len(run.departures) for run in every)
-    bin_s = every[0].bin_s
-    # Before the first departure there is nothing to see.
-    first = min(int(np.argmax(run.departures > 0)) for run in every)
-    edges = np.unique(np.concatenate([run.loads[:, 1] for run in every])).astype(np.int32)
-    totals: dict[tuple[int, ...], float] = {}
-    for run in every:
-        counts = np.bincount(run.plays[:, 1], run.plays[:, 2], len(run.routes))
-        for route, count in zip(run.routes, counts.tolist(), strict=True):
-            totals[route] = totals.get(route, 0.0) + count
-    routes = most_played(totals, MOST_ROUTES)
-    ends = (np.arange(first, steps, dtype=np.float64) + 1.0) * bin_s
-    learners = []
-    for label, runs in groups.items():
-        loads = np.zeros((steps, len(edges)))
-        plays, departures = np.zeros((steps, len(routes))), np.zeros(steps)
-        trips = np.zeros((len(routes), 2))
-        curves = np.full((len(runs), steps), np.nan)
-        place = {route: number for number, route in enumerate(routes)}
-        for number, run in enumerate(runs):
-            np.add.at(loads, (run.loads[:, 0], np.searchsorted(edges, run.loads[:, 1])), run.loads[:, 2])
-            departures[: len(run.departures)] += run.departures
-            there = np.flatnonzero(run.arrived)
-            curves[number, there] = run.totals[there] / run.arrived[there]
-            mine = np.array([place.get(route, -1) for route in run.routes], dtype=np.int64)
-            shown = mine[run.plays[:, 1]] >= 0
-            np.add.at(plays, (run.plays[shown, 0], mine[run.plays[shown, 1]]), run.plays[shown, 2])
-            np.add.at(trips, mine[mine >= 0], run.route_totals[mine >= 0])
-        loads *= world.window_s / bin_s / len(runs)
-        with np.errstate(invalid="ignore"):
-            values = np.where(trips[:, 0] > 0, trips[:, 1] / np.maximum(trips[:, 0], 1), np.nan)
-        shares = plays / np.maximum(departures, 1)[:, np.newaxis]
-        parts = (loads, ratios_at(world, edges, loads), shares)
-        band = mean_band(curves)
-        (loads, ratios, shares), (curve, lower, upper) = ([one[first:] for one in some] for some in (parts, band))
-        learners.append(Played(label, informed[label], loads, ratios, shares, values, curve, lower, upper))
-    return Record(
-        scenario.title,
-        "seconds",
-        world.window_s,
-        "mean trip, s" if world.trip_costs is None else "mean cost",
-        ends,
-        edges,
-        tuple(routes),
-        tuple(learners),
-        world.network,
-        {name: np.full(len(ends), value) for name, value in references.items() if np.isfinite(value)},
-    )
-
-
-def ratios_at(world: TrafficSimulator, edges: NDArray[np.int32], loads: Floats) -> Floats:
-    """Return how many times longer than on the empty road each edge takes at its load in entries a window."""
-    from routesim.congestion import BPR
-
-    network = world.network
-    if isinstance(world.congestion, BPR) and world.congestion.capacity is None:
-        limit = network.capacity_vph[edges] * world.window_s / 3600
-        with np.errstate(over="ignore"):
-            ratio = 1 + network.bpr_alpha[edges] * (loads / limit) ** network.bpr_beta[edges]
-    else:
-        # Counts stand along the second axis, as in a table by (edge, count); only these edges' rows are kept.
-        whole = np.floor(loads).astype(np.int64)
-        ratio = np.ones_like(loads)
-        for step, counts in enumerate(whole):
-            full = np.zeros((network.n_edges, 1), dtype=np.int64)
-            full[edges, 0] = counts
-            ratio[step] = np.broadcast_to(world.congestion(full), (network.n_edges, 1))[edges, 0]
-    return np.minimum(ratio, _WORST)
 
 
 def _trace(groups: Mapping[str, Sequence[TrafficRun]]) -> Any:

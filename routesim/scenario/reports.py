@@ -59,20 +59,3 @@ def half_band(values: Sequence[float], level: float = 0.95) -> float:
 def standard_error(values: Sequence[float]) -> float:
     """Return the standard error of a mean, 0 for a single value."""
     return float(np.std(values, ddof=1) / np.sqrt(len(values))) if len(values) > 1 else 0.0
-
-
-def mean_band(sample: Floats) -> tuple[Floats, Floats, Floats]:
-    """Return the mean over the rows and its 95 % band, leaving out what is not a number."""
-    from scipy.special import stdtrit
-
-    known = np.isfinite(sample)
-    n = known.sum(axis=0)
-    mean = np.where(n > 0, np.where(known, sample, 0.0).sum(axis=0) / np.maximum(n, 1), np.nan)
-    squares = np.where(known, (sample - mean) ** 2, 0.0).sum(axis=0)
-    half = stdtrit(np.maximum(n - 1, 1), 0.975) * np.sqrt(squares / np.maximum(n - 1, 1) / np.maximum(n, 1))
-    return mean, mean - half, mean + half
-
-
-def most_played(totals: Mapping[tuple[int, ...], float], most: int) -> list[tuple[int, ...]]:
-    """Return the routes with the largest totals, the largest first; equal ones in the order they came."""
-    return sorted(totals, key=lambda route: -totals[route])[:most]

@@ -3,7 +3,7 @@
 import re
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
@@ -17,8 +17,8 @@ from routesim.results import Run, Scalar
 from routesim.scenario.demands import bin_seconds
 from routesim.scenario.files import fingerprint
 from routesim.scenario.kinds import AnyScenario, CityScenario, TrafficScenario
-from routesim.scenario.traffic_run import TrafficRun
 from routesim.simulator import TrafficSimulator
+from routesim.traffic_run import TrafficRun
 
 Part: TypeAlias = Run | TrafficRun
 Made = TypeVar("Made")
@@ -66,7 +66,7 @@ class Unit:
         if isinstance(self.scenario, TrafficScenario):
             return _drive(self, self.scenario, progress)
         environment, comparator = _world(self)
-        return run(
+        played = run(
             environment,
             self.scenario.learners[self.learner].make(),
             self.scenario.rounds,
@@ -77,6 +77,7 @@ class Unit:
             keep=KEPT_ROWS,
             checkpoint=checkpoint,
         )
+        return replace(played, network=None)  # the scenario knows its roads: no part stores them again
 
     def load(self, folder: Path) -> Part:
         """Return the part that `save` of what `run` returned wrote."""

@@ -27,6 +27,7 @@ _ARRAYS = (
     "arrived",
     "totals",
     "loads",
+    "load_seconds",
     "route_ends",
     "route_edges",
     "plays",
@@ -41,9 +42,10 @@ class TrafficRun:
 
     For the vehicles that departed in each step: how many `departures`, how many of them `arrived` in the end, and the
     `totals` of what their trips took (seconds, or cost where travellers have costs). `loads` has rows (step, edge,
-    entries). Route r, one of the most driven, has the edges `route_edges[route_ends[r]:route_ends[r + 1]]`; `plays`
-    has rows (step, route, departures), and `route_totals` rows (trips that ended, what they took in all).
-    `quantiles` are the percentiles 0 to 100 of the measured travel times in seconds.
+    entries), and `load_seconds` the travel times of those who entered, added up, without noise. Route r, one of the
+    most driven, has the edges `route_edges[route_ends[r]:route_ends[r + 1]]`; `plays` has rows (step, route,
+    departures), and `route_totals` rows (trips that ended, what they took in all). `quantiles` are the percentiles 0
+    to 100 of the measured travel times in seconds.
     """
 
     summary: Mapping[str, Scalar]
@@ -52,6 +54,7 @@ class TrafficRun:
     arrived: Longs
     totals: Floats
     loads: Longs
+    load_seconds: Floats
     route_ends: Longs
     route_edges: Longs
     plays: Longs
@@ -68,6 +71,7 @@ class TrafficRun:
         ended = traffic.arrived
         loads = traffic.loads.copy()
         loads[:, 0] = np.minimum(loads[:, 0], steps - 1)
+        loads, seconds = _added_up(loads, traffic.load_seconds)
         measured = traffic.measured(from_s, to_s)
         measured = measured[np.isfinite(measured)]
         summary = {name: value for name, value in traffic.summary(from_s=from_s, to_s=to_s).items() if value == value}
@@ -77,7 +81,8 @@ class TrafficRun:
             np.bincount(step, minlength=steps),
             np.bincount(step[ended], minlength=steps),
             np.bincount(step[ended], took[ended], minlength=steps).astype(np.float64),
-            _added_up(loads),
+            loads,
+            seconds,
             *_routes(traffic, step, took),
             np.percentile(measured, PERCENTILES) if len(measured) else np.full(len(PERCENTILES), np.nan),
         )
@@ -108,10 +113,11 @@ class TrafficRun:
             raise ResultsError(f"{source} holds no traffic that can be read: {problem}") from problem
 
 
-def _added_up(rows: Longs) -> Longs:
-    """Return the rows (step, edge, entries) with equal steps and edges added up."""
+def _added_up(rows: Longs, seconds: Floats) -> tuple[Longs, Floats]:
+    """Return the rows (step, edge, entries) with equal steps and edges added up, and the seconds likewise."""
     keys, place = np.unique(rows[:, :2], axis=0, return_inverse=True)
-    return np.column_stack((keys, np.bincount(place.ravel(), rows[:, 2], len(keys)).astype(np.int64)))
+    entries, together = (np.bincount(place.ravel(), values, len(keys)) for values in (rows[:, 2], seconds))
+    return np.column_stack((keys, entries.astype(np.int64))), together.astype(np.float64)
 
 
 def _routes(traffic: Traffic, step: Longs, took: Floats) -> tuple[Longs, Longs, Longs, Floats]:
