@@ -9,9 +9,8 @@ import geopandas as gpd
 import numpy as np
 import pytest
 import records
-from test_hostile_texts import HOSTILE, hostile_record
+from test_hostile_texts import hostile_record
 
-import routesim as rs
 from routesim.errors import InputError, ResultsError
 from routesim.report.gis import write_gis
 from routesim.report.index import Card, thumbnail, write_index
@@ -103,27 +102,6 @@ def test_a_record_without_times_has_no_plot_of_them(tmp_path: Path) -> None:
     learners = tuple(replace(p, route_values=np.full(len(record.routes), np.nan)) for p in record.learners)
     assert len(write_plots(tmp_path, replace(record, learners=learners))) == 2
     assert not (tmp_path / "travel_times.svg").exists()
-
-
-def test_roads_and_runs_show_themselves_in_a_notebook() -> None:
-    network = rs.load_city("helsinki")
-    shown = network._repr_html_()
-    assert "iframe" in shown
-    assert f"{network.n_edges:,} edges" in shown
-    assert len(shown) < 300_000
-    assert len(rs.load_city("coquimbo")._repr_html_()) < 1_000_000
-    environment = rs.RoundEnvironment.from_congestion(
-        rs.ActionSet.arms(3), [0.6, 0.3, 0.1], rs.congestion.Inverse(), window=2, noise_std=0.1
-    )
-    run = rs.run(environment, rs.UCB1(), 200, seed=0)
-    told = run._repr_html_()
-    assert "average_regret" in told
-    assert "data:image/png" in told
-    assert f"{np.mean(run.actions == 0):.1%}" in told
-    assert len(told) < 100_000
-    hostile = replace(run, learner=HOSTILE[0], details={HOSTILE[3]: HOSTILE[4]})._repr_html_()
-    assert "<script" not in hostile
-    assert "<svg" not in hostile
 
 
 def test_an_index_leads_to_its_pages(tmp_path: Path) -> None:

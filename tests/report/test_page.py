@@ -135,15 +135,15 @@ def test_two_learners_are_chosen_by_their_labels() -> None:
         page_text(record, learners=["UCB2"])
     with pytest.raises(InputError, match="one learner or two"):
         page_text(record, learners=["UCB1", "UCB1"])
-    with pytest.raises(InputError, match="steps run from 0 to 11"):
-        page_text(record, step=12)
+    with pytest.raises(InputError, match="steps run from 0 to 47"):
+        page_text(record, step=48)
 
 
 def test_traffic_opens_at_its_busiest_step() -> None:
     record = records.traffic()
     busiest = np.argmax(sum(played.loads.sum(axis=1) for played in record.learners))
     assert parts(page_text(record))[0]["step"] == busiest
-    assert parts(page_text(records.small_city()))[0]["step"] == 11
+    assert parts(page_text(records.small_city()))[0]["step"] == 47
 
 
 def test_a_page_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
@@ -168,9 +168,9 @@ def test_the_backdrop_draws_a_street_with_two_directions_once() -> None:
     record = records.small_city()
     learner = replace(
         record.learners[0],
-        loads=np.ones((12, 1)),
-        ratios=np.ones((12, 1)),
-        shares=np.ones((12, 1)),
+        loads=np.ones((48, 1)),
+        ratios=np.ones((48, 1)),
+        shares=np.ones((48, 1)),
         route_values=np.ones(1),
     )
     network = rs.RoadNetwork.from_networkx(graph)
@@ -187,10 +187,10 @@ def test_a_route_has_a_street_and_shares_over_all_time() -> None:
         assert row.via in {record.network.names[edge] for edge in route}
         assert row.free_flow_s == pytest.approx(sum(record.network.free_flow_s[edge] for edge in route))
     np.testing.assert_allclose([row.shares[0] for row in rows], record.learners[0].shares.mean(axis=0), atol=1e-9)
-    long_last = replace(record, step_ends=np.array([1.0] * 11 + [1.0]).cumsum() + np.r_[np.zeros(11), 11.0])
+    long_last = replace(record, step_ends=np.r_[np.arange(1.0, 48.0), 95.0])
     half = route_rows(long_last)[0].shares[0]
     shares = record.learners[0].shares[:, 0]
-    assert half == pytest.approx((shares[:11].sum() + 12 * shares[11]) / 23)
+    assert half == pytest.approx((shares[:47].sum() + 48 * shares[47]) / 95)
     assert next(row.via for row in route_rows(records.own_graph())) in ("bridge", "ferry")
     assert [row.via for row in route_rows(records.arms())] == ["arm 1", "arm 2", "arm 3", "arm 4"]
 

@@ -110,11 +110,11 @@ def test_every_committed_map_opens_without_a_network(browser: Browser, path: Pat
 def test_the_slider_moves_everything(browser: Browser, pages: dict[str, Path]) -> None:
     record = records.small_city()
     browser.open(pages["city"])
-    assert browser.js("return document.getElementById('when').textContent") == "rounds 1,376 to 1,500"
+    assert browser.js("return document.getElementById('when').textContent") == "rounds 1,411 to 1,440"
     cursor = browser.js("return document.querySelector('#curves .cursor').getAttribute('x1')")
     browser.js("const t = document.getElementById('time'); t.value = '0'; t.dispatchEvent(new Event('input'))")
     browser.painted()
-    assert browser.js("return document.getElementById('when').textContent") == "rounds 1 to 125"
+    assert browser.js("return document.getElementById('when').textContent") == "rounds 1 to 30"
     assert browser.js("return document.querySelector('#curves .cursor').getAttribute('x1')") != cursor
     head = browser.js("return [...document.querySelectorAll('.pane output b')].map((b) => b.textContent)")
     assert [float(text.replace(",", "")) for text in head] == pytest.approx(
@@ -132,7 +132,7 @@ def test_a_step_paints_only_what_changed(browser: Browser, pages: dict[str, Path
     browser.open(pages["city"])
     changed = browser.js(
         """Page.go(0); const {loads} = Page.views[0], before = loads.levels.slice();
-        const again = loads.setLevels(before); Page.go(11); const after = loads.levels;
+        const again = loads.setLevels(before); Page.go(47); const after = loads.levels;
         return [again, before.filter((v, i) => v !== after[i]).length];"""
     )
     assert changed[0] == 0
@@ -141,9 +141,9 @@ def test_a_step_paints_only_what_changed(browser: Browser, pages: dict[str, Path
 
 def test_playing_goes_on_and_stops_at_the_end(browser: Browser, pages: dict[str, Path]) -> None:
     browser.open(pages["city"])
-    browser.js("document.getElementById('speed').value = '8'; Page.go(9); document.getElementById('play').click()")
+    browser.js("document.getElementById('speed').value = '8'; Page.go(45); document.getElementById('play').click()")
     assert browser.js("return document.getElementById('play').textContent") == "Pause"
-    browser.wait("Page.state.step === 11 && document.getElementById('play').textContent === 'Play'")
+    browser.wait("Page.state.step === 47 && document.getElementById('play').textContent === 'Play'")
     browser.js("document.getElementById('play').click()")
     browser.wait("Page.state.step >= 1 && Page.state.step < 9")
     browser.js("document.getElementById('play').click()")
@@ -164,7 +164,7 @@ def test_keys_move_through_time(browser: Browser, pages: dict[str, Path]) -> Non
     press(browser, "ArrowLeft", 37)
     assert browser.js("return Page.state.step") == 1
     press(browser, "End", 35)
-    assert browser.js("return Page.state.step") == 11
+    assert browser.js("return Page.state.step") == 47
     press(browser, " ", 32, " ")
     assert browser.js("return Page.state.timer !== null")
     press(browser, " ", 32, " ")
