@@ -26,4 +26,5 @@ for name, several in runs.items():
     mean = sum(-run.expected_rewards[-last:].mean() for run in several) / len(several)
     print(f"{name:18} {mean:7.1f} s in the end, {mean / best - 1:+.1%}")
 rs.plot_regret(runs, "helsinki.png", title="eight routes across Helsinki")
-print("the curves: helsinki.png")
+rs.draw_map(runs, "helsinki.html", title="Eight routes across Helsinki")
+print("the curves: helsinki.png, the map: helsinki.html")

@@ -132,7 +132,9 @@ def run(
 
 @app.command(name="map")
 def draw_map(
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="A result folder of `routesim run`.")],
+    folder: Annotated[
+        Path, typer.Argument(metavar="FOLDER", help="A result folder of `routesim run`, or a saved Run.")
+    ],
     learner: Annotated[
         list[str] | None, typer.Option(help="Shown at first; twice for two side by side.", show_default=False)
     ] = None,
@@ -142,14 +144,14 @@ def draw_map(
     """Draw the page of a finished run again."""
     from routesim.console import say
     from routesim.errors import InputError
-    from routesim.record import Record
+    from routesim.recording import read_record
     from routesim.report.page import write_page
 
     points = sorted(folder.glob("points/*/record.json"))
     if points:
         raise InputError(f"{folder} is a sweep with a map at each point; name one, such as {points[0].parent}")
     target = out or folder / "map.html"
-    write_page(target, Record.read(folder), learners=learner or None, step=None if step is None else step - 1)
+    write_page(target, read_record(folder), learners=learner or None, step=None if step is None else step - 1)
     say(str(target))
 
 

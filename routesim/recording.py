@@ -1,6 +1,7 @@
 """Results -> Record: what learners did on the same roads, in rounds or in traffic, step by step in time."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -8,13 +9,13 @@ from numpy.typing import NDArray
 
 from routesim.errors import InputError
 from routesim.network import RoadNetwork
-from routesim.record import Curve, Played, Record
-from routesim.results import Run
+from routesim.record import RECORD, Curve, Played, Record
+from routesim.results import ROUNDS, Run
 from routesim.traffic import Traffic
 from routesim.traffic_run import TrafficRun
 
 Floats: TypeAlias = NDArray[np.float64]
-Path: TypeAlias = tuple[int, ...]
+Route: TypeAlias = tuple[int, ...]
 Results: TypeAlias = (
     Run | Traffic | Sequence[Run] | Sequence[Traffic] | Mapping[str, Run | Traffic | Sequence[Run] | Sequence[Traffic]]
 )
@@ -48,6 +49,14 @@ def record(results: Results, title: str = "") -> Record:
         informed={label: group[0].informed for label, group in groups.items()},
         costs=every[0].trip_cost is not None,
     )
+
+
+def read_record(folder: str | Path) -> Record:
+    """Return the record of a result folder of `routesim run`, or that of a run which `Run.save` wrote."""
+    source = Path(folder)
+    if not (source / RECORD).exists() and (source / ROUNDS).exists():
+        return record(Run.load(source))
+    return Record.read(source)
 
 
 def _groups(results: Results) -> dict[str, list[Any]]:
@@ -118,7 +127,7 @@ def _on_arms(run: Run) -> bool:
 
 
 def _played_rounds(
-    label: str, runs: Sequence[Run], edges: NDArray[np.int32], routes: list[Path], sign: float
+    label: str, runs: Sequence[Run], edges: NDArray[np.int32], routes: list[Route], sign: float
 ) -> Played:
     """Return one learner's part, its replications added up."""
     ends = runs[0].step_ends
@@ -227,7 +236,7 @@ def _played_traffic(
     informed: bool,
     runs: Sequence[TrafficRun],
     edges: NDArray[np.int32],
-    routes: list[Path],
+    routes: list[Route],
     steps: int,
     network: RoadNetwork,
     window_s: float,
@@ -262,9 +271,9 @@ def _played_traffic(
     )
 
 
-def _totals(played: Iterable[tuple[Sequence[Path], NDArray[np.int64]]]) -> dict[Path, float]:
+def _totals(played: Iterable[tuple[Sequence[Route], NDArray[np.int64]]]) -> dict[Route, float]:
     """Return how often each path was recommended in all, from paths and rows (step, number of the path, uses)."""
-    totals: dict[Path, float] = {}
+    totals: dict[Route, float] = {}
     for paths, plays in played:
         counts = np.bincount(plays[:, 1], plays[:, 2], len(paths))
         for path, count in zip(paths, counts.tolist(), strict=True):
@@ -272,7 +281,7 @@ def _totals(played: Iterable[tuple[Sequence[Path], NDArray[np.int64]]]) -> dict[
     return totals
 
 
-def _most_played(totals: Mapping[Path, float]) -> list[Path]:
+def _most_played(totals: Mapping[Route, float]) -> list[Route]:
     """Return the paths with the largest totals, the largest first; equal ones in the order they came."""
     return sorted((path for path in totals if totals[path] > 0), key=lambda path: -totals[path])[:MOST_ROUTES]
 

@@ -20,7 +20,7 @@ Floats: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.int64]
 Scalar: TypeAlias = str | int | float | bool
 
-_ROUNDS = "rounds.parquet"
+ROUNDS = "rounds.parquet"
 _PLAYS = "plays.parquet"
 _USES = "uses.parquet"
 
@@ -202,7 +202,7 @@ class Run:
                 columns["round"] = run.ends
                 plays = dict(zip(_PLAY_COLUMNS, (*run.plays.T, run.play_rewards), strict=True))
                 parquet.write_table(pa.table(plays), target / _PLAYS, compression="zstd")
-            parquet.write_table(pa.table(columns), target / _ROUNDS)
+            parquet.write_table(pa.table(columns), target / ROUNDS)
             if run.edge_uses is not None:
                 uses = pa.table(dict(zip(_USE_COLUMNS, run.edge_uses, strict=True)))
                 parquet.write_table(uses, target / _USES, compression="zstd")
@@ -220,7 +220,7 @@ class Run:
             from pyarrow import parquet
 
             summary = json.loads((source / SUMMARY).read_text(encoding="utf-8"))
-            table = parquet.read_table(source / _ROUNDS)
+            table = parquet.read_table(source / ROUNDS)
             known = {name: kind(summary.pop(name)) for name, kind in _FIELDS.items()}
             paths = tuple(tuple(int(edge) for edge in path) for path in summary.pop("paths"))
             compared = table["comparator_reward"] if "comparator_reward" in table.column_names else None

@@ -191,6 +191,13 @@ def test_a_page_is_drawn_again_from_the_folder_alone(tmp_path: Path) -> None:
     assert (tmp_path / "ucb.html").read_bytes() != page
 
 
+def test_a_saved_run_is_drawn_too(tmp_path: Path) -> None:
+    two = rs.RoundEnvironment.from_congestion(rs.ActionSet.arms(2), [0.9, 0.6], rs.congestion.Inverse(), 2, 0.1)
+    rs.run(two, rs.UCB1(), 100, seed=0).save(tmp_path / "run")
+    assert routesim("map", "run", cwd=tmp_path).stdout.strip() == "run/map.html"
+    assert "What UCB1 recommended" in (tmp_path / "run" / "map.html").read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
