@@ -57,6 +57,7 @@ const Page = (() => {
       output.replaceChildren(make("b", known(mean) ? digits(mean) : "–"), make("span", data.measure));
       maps[side].getContainer().setAttribute("aria-label", `Map of what ${learner.label} recommended`);
     }
+    $("against").textContent = `Against ${data.arms ? "an unused arm" : "the empty road"}:`;
     function paintLegend() {
       $("classes").replaceChildren(...data.classes.map((one) => {
         const item = make("li");
