@@ -96,6 +96,7 @@ def run(
         ends=trace.ends,
         recorded_plays=trace.plays,
         recorded_play_rewards=trace.play_rewards,
+        recorded_quantiles=trace.quantiles,
         edge_uses=trace.edge_uses,
         window=world.window,
         network=world.actions.network,

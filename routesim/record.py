@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from routesim.errors import InputError, ResultsError
 from routesim.folders import NETWORK, write_json
 from routesim.network import RoadNetwork
+from routesim.traces import PERCENTILES
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -36,7 +37,9 @@ class Played:
     what was recommended in the step; routes that are not shown make up the rest. `route_values[route]` is the mean
     trip (seconds or cost, or reward) when it was recommended, NaN if it never was. `curve` is the mean of the record's
     measure in each step, between `lower` and `upper` at 95 %; NaN where a step has nothing to measure. `regret` is the
-    average regret up to the end of each step, None where there is nothing to compare with.
+    average regret up to the end of each step, None where there is nothing to compare with. `quantiles` are the
+    percentiles 0 to 100 of single trips, in seconds or as the measure has them and without noise in rounds; None where
+    only means are known.
     """
 
     label: str
@@ -49,6 +52,7 @@ class Played:
     lower: Floats
     upper: Floats
     regret: Curve | None = None
+    quantiles: Floats | None = None
 
     def since(self, first: int) -> Self:
         """Return this without the steps before `first`."""
@@ -97,6 +101,8 @@ class Record:
                     raise InputError(f"{name} of {played.label} need shape {shape}, got {got}")
             if any(values.shape != (steps,) for values in played.regret or ()):
                 raise InputError(f"the regret of {played.label} needs one value for each of the {steps} steps")
+            if played.quantiles is not None and played.quantiles.shape != PERCENTILES.shape:
+                raise InputError(f"the quantiles of {played.label} are the percentiles 0 to 100, got another number")
         if any(values.shape != (steps,) for values in self.references.values()):
             raise InputError(f"references need one value for each of the {steps} steps")
         if self.network is not None:
@@ -141,6 +147,7 @@ class Record:
                 {"label": played.label, "informed": played.informed}
                 | {name: _plain(getattr(played, name)) for name in _CURVES}
                 | {"regret": played.regret and [_plain(values) for values in played.regret]}
+                | {"quantiles": None if played.quantiles is None else _plain(played.quantiles)}
                 for played in self.learners
             ],
         }
@@ -175,9 +182,9 @@ class Record:
                 curves = {name: np.array(one[name], dtype=np.float64) for name in _CURVES}
                 lost = one.get("regret")
                 regret = lost and Curve(*(np.array(values, dtype=np.float64) for values in lost))
-                learners.append(
-                    Played(str(one["label"]), bool(one["informed"]), load, ratio, share, **curves, regret=regret)
-                )
+                spread = None if one.get("quantiles") is None else np.array(one["quantiles"], dtype=np.float64)
+                label, informed = str(one["label"]), bool(one["informed"])
+                learners.append(Played(label, informed, load, ratio, share, **curves, regret=regret, quantiles=spread))
             return cls(
                 str(content["title"]),
                 "seconds" if content["clock"] == "seconds" else "rounds",

@@ -159,7 +159,18 @@ def _played_rounds(
         _mean_values(sign * earned, plays.sum(axis=0)),
         *mean_band(curves),
         mean_band(regret),
+        _mean_quantiles([_turned(run.quantiles, sign) for run in runs]),
     )
+
+
+def _turned(quantiles: Floats | None, sign: float) -> Floats | None:
+    """Return the percentiles of the negative where the sign is."""
+    return quantiles if quantiles is None or sign > 0 else -quantiles[::-1]
+
+
+def _mean_quantiles(sample: Sequence[Floats | None]) -> Floats | None:
+    known = [quantiles for quantiles in sample if quantiles is not None and np.isfinite(quantiles).all()]
+    return np.asarray(np.mean(known, axis=0)) if known else None
 
 
 def _mean_values(totals: Floats, counts: Floats) -> Floats:
@@ -268,6 +279,7 @@ def _played_traffic(
         plays / np.maximum(departures, 1)[:, np.newaxis],
         _mean_values(trips[:, 1], trips[:, 0]),
         *mean_band(curves),
+        quantiles=_mean_quantiles([run.quantiles for run in runs]),
     )
 
 

@@ -14,7 +14,7 @@ from routesim.checks import whole
 from routesim.errors import InputError, ResultsError
 from routesim.folders import NETWORK, SUMMARY, write_folder, write_json
 from routesim.network import RoadNetwork
-from routesim.traces import STEPS, StepUses, count_plays, equal_ends, row_sums
+from routesim.traces import PERCENTILES, STEPS, StepUses, count_plays, equal_ends, row_sums
 
 Floats: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.int64]
@@ -39,7 +39,7 @@ class Run:
 
     A thinned run has one row for a stretch of rounds: `ends` says after how many rounds each row ends (None: a row a
     round), rewards are means over its rounds, and its action is the last. All properties have one value a row, which
-    is that after the round where the row ends. `recorded_plays` and their rewards are then what rows do not tell.
+    is that after the round where the row ends. What is `recorded` beside are then what rows do not tell.
 
     `edge_uses` says how often each edge was used in each step of time, and how dear it was to those who used it;
     `window` and the `network` are those of the environment. A run that knows them shows itself as a map.
@@ -59,6 +59,7 @@ class Run:
     ends: Ints | None = None
     recorded_plays: Ints | None = None
     recorded_play_rewards: Floats | None = None
+    recorded_quantiles: Floats | None = None
     edge_uses: StepUses | None = None
     window: int | None = None
     network: RoadNetwork | None = None
@@ -118,6 +119,13 @@ class Run:
         """What the plays of each row of `plays` were expected to earn in all."""
         return self._counted[1]
 
+    @property
+    def quantiles(self) -> Floats | None:
+        """The percentiles 0 to 100 of the expected rewards of rounds; None if only means are known."""
+        if self.recorded_quantiles is not None or self.ends is not None:
+            return self.recorded_quantiles
+        return np.asarray(np.percentile(self.expected_rewards, PERCENTILES))
+
     @cached_property
     def _counted(self) -> tuple[Ints, Floats]:
         if self.recorded_plays is not None and self.recorded_play_rewards is not None:
@@ -148,6 +156,7 @@ class Run:
             ends=kept,
             recorded_plays=self.plays,
             recorded_play_rewards=self.play_rewards,
+            recorded_quantiles=self.quantiles,
         )
 
     def summary(self) -> dict[str, Scalar]:
@@ -178,12 +187,13 @@ class Run:
     def save(self, folder: str | Path, keep: int = SAVED_ROWS) -> None:
         """Write the run into a new folder, or replace an earlier result there; at most `keep` rows of it.
 
-        `summary.json` has the summary and the paths. `rounds.parquet` has, for each round or row of rounds, the number
-        of its (last) `action`, the (mean) `expected_reward` without noise and `reward` with it, where rounds have
-        contexts the (mean) `comparator_reward`, and for rows the `round` after which each ends. `plays.parquet`, beside
-        rows only, has how many `uses` each `action` had in each `step`, of those that `step_ends` tells, and the
-        `reward` expected of them in all. `uses.parquet` has the `uses` of each `edge` in each `step` and the `ratio`,
-        how many times dearer than empty it was then; `network.npz` the roads, where they are known.
+        `summary.json` has the summary, the paths, and of rows the percentiles of what rounds were expected to earn.
+        `rounds.parquet` has, for each round or row of rounds, the number of its (last) `action`, the (mean)
+        `expected_reward` without noise and `reward` with it, where rounds have contexts the (mean) `comparator_reward`,
+        and for rows the `round` after which each ends. `plays.parquet`, beside rows only, has how many `uses` each
+        `action` had in each `step`, of those that `step_ends` tells, and the `reward` expected of them in all.
+        `uses.parquet` has the `uses` of each `edge` in each `step` and the `ratio`, how many times dearer than empty it
+        was then; `network.npz` the roads, where they are known.
         """
         run = self.thinned(keep)
 
@@ -208,7 +218,9 @@ class Run:
                 parquet.write_table(uses, target / _USES, compression="zstd")
             if run.network is not None:
                 run.network.save(target / NETWORK)
-            write_json(target / SUMMARY, {**run.summary(), "window": run.window, "paths": run.paths})
+            quantiles = None if run.recorded_quantiles is None else run.recorded_quantiles.tolist()
+            about = {"window": run.window, "quantiles": quantiles, "paths": run.paths}
+            write_json(target / SUMMARY, {**run.summary(), **about})
 
         write_folder(folder, write)
 
@@ -224,7 +236,7 @@ class Run:
             known = {name: kind(summary.pop(name)) for name, kind in _FIELDS.items()}
             paths = tuple(tuple(int(edge) for edge in path) for path in summary.pop("paths"))
             compared = table["comparator_reward"] if "comparator_reward" in table.column_names else None
-            window = summary.pop("window", None)
+            window, quantiles = summary.pop("window", None), summary.pop("quantiles", None)
             ends, plays, earned, uses = None, None, None, None
             if "round" in table.column_names:
                 ends = table["round"].to_numpy().astype(np.int64)
@@ -242,6 +254,7 @@ class Run:
                 ends=ends,
                 recorded_plays=plays,
                 recorded_play_rewards=earned,
+                recorded_quantiles=None if quantiles is None else np.array(quantiles, dtype=np.float64),
                 edge_uses=uses,
                 window=None if window is None else int(window),
                 network=RoadNetwork.from_file(source / NETWORK) if (source / NETWORK).exists() else None,
@@ -266,6 +279,8 @@ class Run:
                 np.bincount(step, uses, len(self.step_ends)), np.diff(self.step_ends, prepend=0)
             ):
                 raise ValueError("the plays of each step must be as many as its rounds")
+        if self.recorded_quantiles is not None and self.recorded_quantiles.shape != PERCENTILES.shape:
+            raise ValueError(f"quantiles are {len(PERCENTILES)} numbers, got {self.recorded_quantiles.shape}")
         if self.edge_uses is not None:
             steps, edges, uses, ratios = self.edge_uses
             most = np.inf if self.network is None else self.network.n_edges

@@ -21,6 +21,10 @@ STEPS = 48
 ROW = np.dtype([("action", "<i4"), ("expected_reward", "<f8"), ("reward", "<f8")])
 """A row as it is stored: its last action, and the sums over its rounds."""
 
+PERCENTILES = np.arange(101)
+
+_SAMPLE = 50_000  # rounds whose expected rewards tell how these are spread
+_PRIMES = 17, 31, 61, 127, 251, 509, 1021, 2039, 4093, 8191, 16381, 32749, 65521, 131071
 _STRETCH = 1 << 18
 _SCRATCH = 1 << 16
 
@@ -43,7 +47,8 @@ class StepUses(NamedTuple):
 class KeptTrace(NamedTuple):
     """What a run keeps: a row a round where `ends` is None, else means over the rounds up to each of `ends`.
 
-    `plays` and `play_rewards` are as `count_plays` returns them, None where the rows tell as much.
+    `plays` and `play_rewards` are as `count_plays` returns them, and `quantiles` the percentiles 0 to 100 of the
+    expected rewards of rounds; None where the rows tell as much.
     """
 
     actions: NDArray[np.int32]
@@ -52,6 +57,7 @@ class KeptTrace(NamedTuple):
     ends: Ints | None
     plays: Ints | None
     play_rewards: Floats | None
+    quantiles: Floats | None
     edge_uses: StepUses
 
 
@@ -161,6 +167,9 @@ class TraceKeeper:
         self._scratch = Trace.empty(min(rounds, _SCRATCH))
         self._taken = 0  # rounds that are in rows already; those after them up to `now` are in the scratch
         self._plays = _Plays()
+        # Every so many rounds, a number that no cycle of actions is likely to be a multiple of.
+        self._stride = 1 if rounds <= _SAMPLE else next(p for p in (*_PRIMES, rounds) if p * _SAMPLE >= rounds)
+        self._sample = np.empty(-(-rounds // self._stride))
 
     def room(self) -> Trace:
         """Return where the coming rounds are to be written: at least one, not beyond the end of the step."""
@@ -206,17 +215,24 @@ class TraceKeeper:
         add_rows(written.expected_rewards, self.size, first, self._rows.expected_rewards)
         add_rows(written.rewards, self.size, first, self._rows.rewards)
         self._plays.add(written.actions, written.expected_rewards)
+        self._sample[self._sampled(first) : self._sampled(self.now)] = written.expected_rewards[
+            -first % self._stride :: self._stride
+        ]
         self._taken = self.now
+
+    def _sampled(self, now: int) -> int:
+        return -(-now // self._stride)
 
     def kept(self) -> KeptTrace:
         """Return the trace of all rounds."""
         edge_uses = StepUses.join(self._edge_uses)
         if not self._thin:
-            return KeptTrace(*self._rows, None, None, None, edge_uses)
+            return KeptTrace(*self._rows, None, None, None, None, edge_uses)
         ends = np.minimum(np.arange(1, len(self._rows.actions) + 1) * self.size, self.rounds)
         widths = np.diff(ends, prepend=0)
         means = (self._rows.expected_rewards / widths, self._rows.rewards / widths)
-        return KeptTrace(self._rows.actions, *means, ends, *self._plays.rows(), edge_uses)
+        quantiles = np.percentile(self._sample, PERCENTILES)
+        return KeptTrace(self._rows.actions, *means, ends, *self._plays.rows(), quantiles, edge_uses)
 
     def rows(self, first: int) -> NDArray[Any]:
         """Return the complete rows from row `first` on, as they are stored."""
@@ -237,7 +253,8 @@ class TraceKeeper:
         if self._thin:
             row = min(self.now // self.size, len(self._rows.actions) - 1)
             under_way = np.array([self._rows.expected_rewards[row], self._rows.rewards[row]])
-            state |= {"under_way": under_way} | join(plays=self._plays.state())
+            sample = self._sample[: self._sampled(self.now)].copy()
+            state |= {"under_way": under_way, "sample": sample} | join(plays=self._plays.state())
         return state
 
     def restore(self, state: State, rows: NDArray[Any]) -> None:
@@ -252,6 +269,8 @@ class TraceKeeper:
         if self._thin:
             self._taken = self.now
             self._plays.restore(part(state, "plays"), self._step)
+            sampled = self._sampled(self.now)
+            self._sample[:sampled] = taken(state, "sample", self._sample[:sampled])
             row = min(self.now // self.size, len(self._rows.actions) - 1)
             self._rows.expected_rewards[row], self._rows.rewards[row] = taken(state, "under_way", np.empty(2))
         self._rows.actions[: len(rows)] = rows["action"]

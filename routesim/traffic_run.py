@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from routesim.errors import ResultsError
 from routesim.folders import write_json
 from routesim.results import Scalar
+from routesim.traces import PERCENTILES
 from routesim.traffic import Traffic
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -20,7 +21,6 @@ Longs: TypeAlias = NDArray[np.int64]
 
 MOST_STEPS = 96
 MOST_ROUTES = 60
-PERCENTILES = np.arange(101)
 
 _ARRAYS = (
     "departures",

@@ -95,6 +95,9 @@ def test_two_ways_by_hand() -> None:
     # The best policy takes turns: 20 s and 30 s.
     assert_allclose(told.references["best possible"], 25.0)
     assert_allclose(played.curve, [30.0] + [40.0] * 47)
+    assert played.quantiles is not None
+    # 1 of 96 trips found the road empty: the first percentile lies between it and the others.
+    assert_allclose(played.quantiles[[0, 1, 2, 100]], [20.0, 39.0, 40.0, 40.0])
 
 
 def test_what_is_known_is_told_apart_from_what_is_proven() -> None:
@@ -150,6 +153,7 @@ def test_a_street_in_traffic_by_hand() -> None:
         assert played.loads[0, ab] == pytest.approx(2 * 100 / 50)
         assert told.measure == "mean trip, s"
         assert played.regret is None
+        assert_allclose(played.quantiles, np.percentile(traffic.travel_time_s, np.arange(101)))
         assert np.nanmean(played.route_values) == pytest.approx(traffic.mean_travel_time_s)
 
 
@@ -224,3 +228,6 @@ def test_a_record_of_runs_survives_the_disk(tmp_path: Path) -> None:
     for mine, theirs in zip(told.learners[0].regret or (), back.learners[0].regret, strict=True):
         assert_allclose(mine, theirs)
     assert_allclose(back.learners[0].ratios, told.learners[0].ratios)
+    assert_allclose(back.learners[0].quantiles, told.learners[0].quantiles)
+    with pytest.raises(InputError, match="percentiles 0 to 100"):
+        replace(told, learners=(replace(told.learners[0], quantiles=np.zeros(3)),))

@@ -26,6 +26,7 @@ COLUMNS = (
     "ends",
     "plays",
     "play_rewards",
+    "quantiles",
     "step_ends",
     "comparator_rewards",
 )
@@ -260,6 +261,16 @@ def test_bad_input_is_named() -> None:
     uncounted = replace(made_up([1.0, 2.0]).thinned(1), recorded_plays=None)
     with pytest.raises(InputError, match="nobody counted"):
         _ = uncounted.plays
+
+
+def test_percentiles_of_long_runs_come_from_a_sample() -> None:
+    full = rs.run(arms(), rs.CARMAB(confidence=1), 200_000, seed=3)
+    thin = rs.run(arms(), rs.CARMAB(confidence=1), 200_000, seed=3, keep=100)
+    assert full.quantiles is not None
+    assert thin.quantiles is not None
+    # Rewards are few numbers, each with its share: nearly all percentiles are hit exactly.
+    assert np.mean(np.isclose(full.quantiles, thin.quantiles)) > 0.95
+    assert replace(thin, recorded_quantiles=None).quantiles is None
 
 
 def test_replications_are_thinned_too() -> None:

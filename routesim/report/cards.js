@@ -233,33 +233,26 @@ const Cards = (() => {
   }
 
   function spread(page) {
-    const {data} = page, [what] = parts(page);
-    const [rounds, route, some] = data.arms ? ["rounds", "arm", "rounds"] : ["trips", "route", "trips on the listed routes"];
-    const most = {trip: "took at most so long", cost: "cost at most so much", reward: "paid at most so much"}[what] ?? "had at most so much";
-    $("spread-title").textContent = `${rounds[0].toUpperCase()}${rounds.slice(1)} by the ${what === "trip" ? "time" : what} of their ${route}`;
-    $("spread-note").textContent = `Share of ${some} whose ${route} ${most} on average.`;
-    function steps(i) {
-      const list = data.routes.map((route) => [route.values[i], route.overall[i]]).filter(([at, share]) => known(at) && share > 0);
-      list.sort((a, b) => a[0] - b[0]);
-      const all = list.reduce((sum, [, share]) => sum + share, 0), x = list.slice(0, 1).map(([at]) => at), values = x.map(() => 0);
-      let sum = 0;
-      for (const [at, share] of list) {
-        sum += share / all;
-        x.push(at);
-        values.push(sum);
-      }
-      return {x, values, steps: true, colour: page.colour(i), dash: data.learners[i].dash, ...weight(page, i), dot: false};
-    }
+    const {data} = page, what = page.rounds ? parts(page)[0] : "trip", some = data.arms ? "rounds" : "trips";
+    const [title, most] = {
+      trip: ["How long trips took", "took at most so long"],
+      cost: [`What ${some} cost`, "cost at most so much"],
+    }[what] ?? [`What ${some} paid`, "paid at most so much"];
+    $("spread-title").textContent = title;
+    $("spread-note").textContent = `Share of ${some} that ${most}${page.rounds ? ", noise left out" : ""}.`;
+    const learners = data.learners.map((one, i) => i).filter((i) => data.learners[i].quantiles);
     const chart = Charts.chart($("spread"), () => ({
-      label: "Distribution of trips", x: [0], formatX: (x) => digits(x, 3), formatY: (y) => `${Math.round(100 * y)} %`, low: 0, high: 1,
-      xLabel: data.measure, yLabel: `share of ${rounds}`, height: 250,
-      series: data.learners.map((_, i) => steps(i)).filter((one) => one.x.length),
+      label: title, x: [0], formatX: (x) => digits(x, 3), formatY: (y) => `${Math.round(100 * y)} %`, low: 0, high: 1,
+      xLabel: page.rounds ? parts(page).join(", ") : "trip, s", yLabel: `share of ${some}`, height: 250,
+      series: learners.map((i) => ({
+        x: data.learners[i].quantiles, values: data.learners[i].quantiles.map((_, k) => k / 100),
+        colour: page.colour(i), dash: data.learners[i].dash, ...weight(page, i), dot: false,
+      })),
     }));
-    const any = data.routes.some((route) => route.values.some((one, i) => known(one) && route.overall[i] > 0));
-    $("spread").closest(".card").hidden = !any;
+    $("spread").closest(".card").hidden = !learners.length;
     function build() {
-      $("spread-keys").replaceChildren(...data.learners.map((one, i) => key(page, i, one.label)));
-      if (any) chart.draw();
+      $("spread-keys").replaceChildren(...learners.map((i) => key(page, i, data.learners[i].label)));
+      if (learners.length) chart.draw();
     }
     return {build, paint: () => {}};
   }

@@ -48,7 +48,7 @@ const Charts = (() => {
 
   // A chart in `box`. `spec()` returns what to show: x, log, clock (x is seconds), xLabel, yLabel, formatX, formatY, height, `floor`
   // and `least` (the axis reaches down to it, or begins there), series of
-  // {colour, dash, width, values, lower, upper, x, steps, faint}, or `stacks` of {colour, values} that add up to one.
+  // {colour, dash, width, values, lower, upper, x, faint}, or `stacks` of {colour, values} that add up to one.
   // The returned `at(i)` moves the cursor; `onPick(i)` hears of clicks.
   function chart(box, spec, onPick) {
     let cursor = null, dots = [], scaleX = null, now = 0, drawn = null, width = 0;
@@ -104,9 +104,9 @@ const Charts = (() => {
       element("text", {x: left + inner / 2, y: height - 5, "text-anchor": "middle"}, svg, of.xLabel);
       element("text", {x: 11, y: top + tall / 2, "text-anchor": "middle", transform: `rotate(-90 11 ${top + tall / 2})`}, svg, of.yLabel);
       if (of.stacks) stack(svg, of, scaleY);
-      const path = (xOf, values, piece, steps) => piece.map((i, k) => {
+      const path = (xOf, values, piece) => piece.map((i, k) => {
         const x = scaleX(xOf[i]).toFixed(1), y = scaleY(values[i]).toFixed(1);
-        return steps && k ? `H${x}V${y}` : `${k ? "L" : "M"}${x} ${y}`;
+        return `${k ? "L" : "M"}${x} ${y}`;
       }).join("");
       for (const one of shown) {
         const xOf = one.x || of.x;
@@ -126,7 +126,7 @@ const Charts = (() => {
             continue;
           }
           element("path", {
-            d: path(xOf, one.values, piece, one.steps), fill: "none", stroke: one.colour, "stroke-width": one.width || 2,
+            d: path(xOf, one.values, piece), fill: "none", stroke: one.colour, "stroke-width": one.width || 2,
             "stroke-dasharray": one.dash || "none", "stroke-linejoin": "round", opacity: one.faint ? 0.5 : 1, class: "curve",
           }, svg);
         }

@@ -184,6 +184,7 @@ def _learner(number: int, played: "Played") -> dict[str, Any]:
         "lower": _plain(np.where(np.isfinite(played.lower), played.lower, played.curve)),
         "upper": _plain(np.where(np.isfinite(played.upper), played.upper, played.curve)),
         "regret": played.regret and [_plain(values) for values in played.regret],
+        "quantiles": None if played.quantiles is None else _plain(played.quantiles),
         "met": np.round(class_shares(played), 4).tolist(),
     }
 

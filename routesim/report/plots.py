@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from routesim.errors import InputError, ResultsError
 from routesim.report.palette import CURVE_COLOURS, DASHES, LOAD_CLASSES, class_ranges, load_classes
-from routesim.report.routes_table import overall_shares
 from routesim.results import Band, Run, regret_band
 
 if TYPE_CHECKING:
@@ -75,34 +74,17 @@ def plot_measure(record: "Record", path: str | Path | None = None) -> "Figure":
     return _saved(figure, path)
 
 
-def plot_travel_times(
-    record: "Record", path: str | Path | None = None, *, trips: Mapping[str, NDArray[np.float64]] | None = None
-) -> "Figure":
-    """Draw which share of trips took at most so long.
-
-    `trips` are times of single trips by learner, NaN for those that did not end. Without them every trip counts with
-    the mean time of its route, over the routes that the record lists.
-    """
+def plot_travel_times(record: "Record", path: str | Path | None = None) -> "Figure":
+    """Draw which share of trips took at most so long, or of rounds paid at most so much."""
     figure = _figure(9.0, 4.5)
     axes = figure.subplots()
     for number, played in enumerate(record.learners):
-        if trips is not None and played.label in trips:
-            times = trips[played.label][np.isfinite(trips[played.label])]
-            weights = np.ones(len(times))
-        else:
-            known = np.isfinite(played.route_values)
-            times, weights = played.route_values[known], overall_shares(record, played.shares)[known]
-        if weights.sum() <= 0:
-            continue
-        order = np.argsort(times)
-        share = np.cumsum(weights[order]) / weights.sum()
-        x, y = np.concatenate((times[order][:1], times[order])), np.concatenate(([0.0], share))
-        _curve(axes, number, _name(played), x, y, steps=True)
+        if played.quantiles is not None:
+            _curve(axes, number, _name(played), played.quantiles, np.linspace(0, 1, len(played.quantiles)))
     axes.set_ylim(0, 1.02)
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
-    axes.set_ylabel("share of trips")
-    single = record.measure.removeprefix("mean ")
-    axes.set_xlabel(_plain(single if trips is not None else f"{record.measure} of the route"))
+    axes.set_ylabel("share of rounds" if record.network is None else "share of trips")
+    axes.set_xlabel(_plain(record.measure.removeprefix("mean ") if record.clock == "rounds" else "trip, s"))
     if axes.lines:
         axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0))
     axes.set_title(_plain(record.title), fontsize="medium", wrap=True)
@@ -141,16 +123,14 @@ def class_shares(played: "Played") -> NDArray[np.float64]:
     return np.asarray(np.divide(together, total, out=np.zeros_like(together), where=total > 0))
 
 
-def write_plots(
-    folder: str | Path, record: "Record", *, trips: Mapping[str, NDArray[np.float64]] | None = None
-) -> list[Path]:
+def write_plots(folder: str | Path, record: "Record") -> list[Path]:
     """Write `measure.svg`, `travel_times.svg` and `load.svg` into a folder, and return those that apply."""
     target = Path(folder)
     plot_measure(record, target / MEASURE)
     plot_loads(record, target / LOAD)
-    if trips is None and not any(np.isfinite(played.route_values).any() for played in record.learners):
+    if all(played.quantiles is None for played in record.learners):
         return [target / MEASURE, target / LOAD]
-    plot_travel_times(record, target / TRAVEL_TIMES, trips=trips)
+    plot_travel_times(record, target / TRAVEL_TIMES)
     return [target / MEASURE, target / TRAVEL_TIMES, target / LOAD]
 
 
@@ -168,12 +148,10 @@ def _curve(
     mean: NDArray[np.float64],
     lower: NDArray[np.float64] | None = None,
     upper: NDArray[np.float64] | None = None,
-    *,
-    steps: bool = False,
 ) -> None:
     colour = CURVE_COLOURS[number % len(CURVE_COLOURS)]
     dashes = DASHES[number // len(CURVE_COLOURS) % len(DASHES)]
-    axes.plot(x, mean, dashes, color=colour, label=_plain(label), drawstyle="steps-post" if steps else "default")
+    axes.plot(x, mean, dashes, color=colour, label=_plain(label))
     if lower is not None and upper is not None:
         axes.fill_between(x, lower, upper, color=colour, alpha=0.2, linewidth=0)
 

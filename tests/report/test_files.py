@@ -85,21 +85,19 @@ def test_a_plot_has_every_learner_with_its_band_and_the_references() -> None:
     assert axes.get_ylabel() == "mean trip, s"
 
 
-def test_single_trips_are_spread_where_they_are_known() -> None:
+def test_trips_are_spread_by_their_percentiles() -> None:
     record = records.small_city()
-    trips = {played.label: np.array([10.0, np.nan, 30.0, 20.0]) for played in record.learners}
-    (axes,) = plot_travel_times(record, trips=trips).axes
-    assert list(axes.lines[0].get_xdata()) == [10.0, 10.0, 20.0, 30.0]
-    np.testing.assert_allclose(axes.lines[0].get_ydata(), [0, 1 / 3, 2 / 3, 1])
-    played = record.learners[1]
     (axes,) = plot_travel_times(record).axes
-    used = np.flatnonzero(np.isfinite(played.route_values))
-    assert set(axes.lines[1].get_xdata()) == set(played.route_values[used])
+    for line, played in zip(axes.lines, record.learners, strict=True):
+        np.testing.assert_array_equal(line.get_xdata(), played.quantiles)
+        np.testing.assert_allclose(line.get_ydata(), np.arange(101) / 100)
+    assert axes.get_xlabel() == "trip, s"
+    assert plot_travel_times(records.arms()).axes[0].get_xlabel() == "reward"
 
 
-def test_a_record_without_times_has_no_plot_of_them(tmp_path: Path) -> None:
+def test_a_record_without_single_trips_has_no_plot_of_them(tmp_path: Path) -> None:
     record = records.arms()
-    learners = tuple(replace(p, route_values=np.full(len(record.routes), np.nan)) for p in record.learners)
+    learners = tuple(replace(p, quantiles=None) for p in record.learners)
     assert len(write_plots(tmp_path, replace(record, learners=learners))) == 2
     assert not (tmp_path / "travel_times.svg").exists()
 
