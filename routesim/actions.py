@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Hashable, Iterable, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
 from operator import index
@@ -59,6 +60,9 @@ class ActionSet:
 
     def __init__(self, paths: Iterable[Sequence[int]], *, network: RoadNetwork | None = None) -> None:
         checked = tuple(_checked_path(number, path) for number, path in enumerate(paths))
+        for number, path in enumerate(checked if network is not None else ()):
+            if network is not None and max(path) >= network.n_edges:
+                raise InputError(f"path {number} names edge {max(path)}; edges run from 0 to {network.n_edges - 1}")
         if not checked:
             raise InputError("an action set needs at least one action, got none; add an arm or a path")
         lengths = np.array([len(path) for path in checked], dtype=np.int64)
@@ -133,8 +137,6 @@ class ActionSet:
         actions = cls(paths, network=network)
         ends = set()
         for number, path in enumerate(actions.listed_paths):
-            if max(path) >= network.n_edges:
-                raise InputError(f"path {number} names edge {max(path)}; edges run from 0 to {network.n_edges - 1}")
             edges = np.array(path)
             broken = np.flatnonzero(network.heads[edges[:-1]] != network.tails[edges[1:]])
             if len(broken):
@@ -234,6 +236,12 @@ class ActionSet:
     def longest(self) -> int:
         """The number of edges of the longest action (L in the paper); on a graph the most a simple path can have."""
         return int(np.diff(self.indptr).max()) if self.graph is None else self.graph.n_nodes - 1
+
+    def without_network(self) -> Self:
+        """Return the same actions without the roads they are on, to travel lightly."""
+        light = copy(self)
+        object.__setattr__(light, "network", None)
+        return light
 
     def positions(self, action: int) -> NDArray[np.int32]:
         """Return the positions in `edges` that a listed `action` uses, in the order of the path."""

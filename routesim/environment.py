@@ -274,7 +274,7 @@ class RoundEnvironment:
         for number in recent:
             self._counts[self._routes.indices[self._routes.indptr[number] : self._routes.indptr[number + 1]]] += 1
 
-    def take_uses(self) -> "EdgeUses":
+    def take_uses(self) -> EdgeUses:
         """Return the edges used since this was last asked, how often, and how dear they were to those who used them."""
         used = np.flatnonzero(self._met[:, 0])
         uses, sums = self._met[used].T.copy()

@@ -5,7 +5,7 @@ import multiprocessing
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -328,13 +328,17 @@ def replicate(
     """
     replications = whole("replications", replications, least=1)
     workers = whole("workers", workers, least=1)
-    comparator = None
-    if isinstance(environment, RoundEnvironment) and not isinstance(environment, ContextualEnvironment):
-        comparator = compare(environment, rounds, seed)
+    comparator, network = None, None
+    if isinstance(environment, RoundEnvironment):
+        if not isinstance(environment, ContextualEnvironment):
+            comparator = compare(environment, rounds, seed)
+        # The roads stay here: nothing is decided by them, and each run would come back with a copy.
+        network, environment = environment.actions.network, copy.copy(environment)
+        environment.actions = environment.actions.without_network()
     one = partial(_replication, environment, learner, rounds, seed, comparator, _checked_keep(keep))
     runs = []
     for finished in _each(one, replications, workers):
-        runs.append(finished)
+        runs.append(finished if network is None else replace(finished, network=network))
         if progress:
             progress(finished.rounds)
     return runs

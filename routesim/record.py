@@ -1,7 +1,7 @@
 """Record: what a page shows of a scenario's runs, step by step in time: loads, routes and curves of each learner."""
 
 import json
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self, TypeAlias
 
@@ -39,7 +39,8 @@ class Played:
     measure in each step, between `lower` and `upper` at 95 %; NaN where a step has nothing to measure. `regret` is the
     average regret up to the end of each step, None where there is nothing to compare with. `quantiles` are the
     percentiles 0 to 100 of single trips, in seconds or as the measure has them and without noise in rounds; None where
-    only means are known.
+    only means are known. `overall[route]` is its share of all that was recommended; None where steps weigh as much as
+    they are long.
     """
 
     label: str
@@ -53,20 +54,17 @@ class Played:
     upper: Floats
     regret: Curve | None = None
     quantiles: Floats | None = None
-
-    def since(self, first: int) -> Self:
-        """Return this without the steps before `first`."""
-        names = ("loads", "ratios", "shares", "curve", "lower", "upper")
-        return replace(self, **{name: getattr(self, name)[first:] for name in names})
+    overall: Floats | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class Record:
     """What happened, thinned to at most some dozens of steps of time.
 
-    `clock` says what time is counted in; `step_ends` are round numbers or seconds. `edges` are the indices of the
-    edges ever used, `routes` the most recommended routes as tuples of edge indices. `network` is None for plain arms,
-    where edge j is arm j. `references` are further curves over the steps, such as the best possible.
+    `clock` says what time is counted in; `step_ends` are round numbers or seconds, and the first step begins at
+    `start`. `edges` are the indices of the edges ever used, `routes` the most recommended routes as tuples of edge
+    indices. `network` is None for plain arms, where edge j is arm j. `references` are further curves over the steps,
+    such as the best possible.
     """
 
     title: str
@@ -79,6 +77,7 @@ class Record:
     learners: tuple[Played, ...]
     network: RoadNetwork | None = None
     references: dict[str, Floats] = field(default_factory=dict)
+    start: float = 0.0
 
     def __post_init__(self) -> None:
         steps, edges, routes = len(self.step_ends), len(self.edges), len(self.routes)
@@ -101,6 +100,8 @@ class Record:
                     raise InputError(f"{name} of {played.label} need shape {shape}, got {got}")
             if any(values.shape != (steps,) for values in played.regret or ()):
                 raise InputError(f"the regret of {played.label} needs one value for each of the {steps} steps")
+            if played.overall is not None and played.overall.shape != (routes,):
+                raise InputError(f"the overall shares of {played.label} need one value for each of {routes} routes")
             if played.quantiles is not None and played.quantiles.shape != PERCENTILES.shape:
                 raise InputError(f"the quantiles of {played.label} are the percentiles 0 to 100, got another number")
         if any(values.shape != (steps,) for values in self.references.values()):
@@ -139,15 +140,14 @@ class Record:
             "clock": self.clock,
             "window": self.window,
             "measure": self.measure,
+            "start": self.start,
             "step_ends": self.step_ends.tolist(),
             "edges": self.edges.tolist(),
             "routes": self.routes,
             "references": {name: _plain(values) for name, values in self.references.items()},
             "learners": [
                 {"label": played.label, "informed": played.informed}
-                | {name: _plain(getattr(played, name)) for name in _CURVES}
-                | {"regret": played.regret and [_plain(values) for values in played.regret]}
-                | {"quantiles": None if played.quantiles is None else _plain(played.quantiles)}
+                | {name: _told(getattr(played, name)) for name in (*_CURVES, *_OPTIONAL, "regret")}
                 for played in self.learners
             ],
         }
@@ -179,12 +179,13 @@ class Record:
                 ratio[step, place] = np.asarray(loads["ratio"])[mine]
                 step, route = _places(shares, one["label"], "route")
                 share[step, route] = np.asarray(shares["share"])[np.asarray(shares["learner"]) == one["label"]]
-                curves = {name: np.array(one[name], dtype=np.float64) for name in _CURVES}
-                lost = one.get("regret")
-                regret = lost and Curve(*(np.array(values, dtype=np.float64) for values in lost))
-                spread = None if one.get("quantiles") is None else np.array(one["quantiles"], dtype=np.float64)
+                curves: dict[str, Any] = {name: np.array(one[name], dtype=np.float64) for name in _CURVES}
+                known = [name for name in _OPTIONAL if one.get(name) is not None]
+                curves |= {name: np.array(one[name], dtype=np.float64) for name in known}
+                if one.get("regret") is not None:
+                    curves["regret"] = Curve(*(np.array(values, dtype=np.float64) for values in one["regret"]))
                 label, informed = str(one["label"]), bool(one["informed"])
-                learners.append(Played(label, informed, load, ratio, share, **curves, regret=regret, quantiles=spread))
+                learners.append(Played(label, informed, load, ratio, share, **curves))
             return cls(
                 str(content["title"]),
                 "seconds" if content["clock"] == "seconds" else "rounds",
@@ -196,12 +197,21 @@ class Record:
                 tuple(learners),
                 network,
                 {str(name): np.array(values, dtype=np.float64) for name, values in content["references"].items()},
+                float(content.get("start", 0.0)),
             )
         except (OSError, ValueError, KeyError, TypeError, AttributeError, IndexError, InputError) as problem:
             raise ResultsError(f"{source} holds no record that can be read: {problem}") from problem
 
 
 _CURVES = ("route_values", "curve", "lower", "upper")
+_OPTIONAL = ("quantiles", "overall")
+
+
+def _told(values: Floats | Curve | None) -> Any:
+    """Return arrays as JSON has them, and nothing as nothing."""
+    if values is None:
+        return None
+    return [_plain(one) for one in values] if isinstance(values, Curve) else _plain(values)
 
 
 def _plain(values: Floats) -> list[float | None]:

@@ -12,7 +12,7 @@ from routesim.network import RoadNetwork
 from routesim.record import RECORD, Curve, Played, Record
 from routesim.results import ROUNDS, Run
 from routesim.traffic import Traffic
-from routesim.traffic_run import TrafficRun
+from routesim.traffic_run import MOST_STEPS, TrafficRun
 
 Floats: TypeAlias = NDArray[np.float64]
 Route: TypeAlias = tuple[int, ...]
@@ -28,23 +28,34 @@ _WORST = 99.0  # an edge that pays nothing any more is shown as so many times de
 def record(results: Results, title: str = "") -> Record:
     """Return the record of runs, or of traffic, of one or more learners on the same roads.
 
-    In a list those of one learner or router are replications, which are averaged.
+    In a list, results of one learner or router are replications, which are averaged; settings to be told apart need
+    labels.
     """
     groups = _groups(results)
     names = list(groups)
     title = title or f"What {' and '.join(names) if len(names) < 3 else f'{len(names)} learners'} recommended"
     every = [one for group in groups.values() for one in group]
+    network = _common_network([one.network for one in every])
     if all(isinstance(one, Run) for one in every):
-        return record_rounds(groups, title, _common_network([one.network for one in every]))
+        if len({one.window for one in every}) > 1:
+            raise InputError("runs on one map need the same window; draw a map for each")
+        if any(_has_costs(one) for one in every) and any(one.expected_rewards.max() > 0 for one in every):
+            raise InputError("runs that earn rewards and runs that have costs need a map each")
+        return record_rounds(groups, title, network)
     if not all(isinstance(one, Traffic) for one in every):
-        kinds = ", ".join(sorted({type(one).__name__ for one in every}))
-        raise InputError(f"a map is drawn from runs or from traffic, not from {kinds} together")
-    if len({(one.window_s, one.bin_s) for one in every}) > 1:
-        raise InputError("traffic on one map needs the same window_s and bin_s; run the same simulator for all")
+        raise InputError("a map is drawn from runs or from traffic, not from both together")
+    if len({(one.window_s, one.bin_s, one.trip_cost is None) for one in every}) > 1:
+        raise InputError("traffic on one map needs the same window_s, bin_s and trip_costs; draw a map for each")
+    entered = [one.loads[:, 0] for one in every if len(one.loads)]
+    first, last = (min(map(np.min, entered)), max(map(np.max, entered))) if entered else (0, 0)
+    bins = -(-int(last - first + 1) // MOST_STEPS)
     return record_traffic(
-        {label: [TrafficRun.of(one, 0.0, np.inf) for one in group] for label, group in groups.items()},
+        {
+            label: [TrafficRun.of(one, 0.0, np.inf, first_bin=int(first), bins=bins) for one in group]
+            for label, group in groups.items()
+        },
         title,
-        _common_network([one.network for one in every]),
+        network,
         every[0].window_s,
         informed={label: group[0].informed for label, group in groups.items()},
         costs=every[0].trip_cost is not None,
@@ -60,16 +71,38 @@ def read_record(folder: str | Path) -> Record:
 
 
 def _groups(results: Results) -> dict[str, list[Any]]:
+    """Return the results by label; those of a list by the names of their learners."""
     found: dict[str, list[Any]] = {}
     if isinstance(results, Mapping):
-        found = {str(label): [one] if isinstance(one, Run | Traffic) else list(one) for label, one in results.items()}
+        for label, one in results.items():
+            if not isinstance(label, str):
+                raise InputError(f"labels of results are texts, got {label!r:.80}")
+            found[label] = _listed(one)
     else:
-        for one in [results] if isinstance(results, Run | Traffic) else results:
-            name = one.learner if isinstance(one, Run) else getattr(one, "router", type(one).__name__)
-            found.setdefault(name, []).append(one)
+        for one in _listed(results):
+            found.setdefault(one.learner if isinstance(one, Run) else one.router, []).append(one)
+        for name, group in found.items():
+            if len({(one.seed, getattr(one, "replication", 0)) for one in group}) < len(group):
+                raise InputError(
+                    f"several results of {name} have the same seed, so they are no replications; give labels to tell "
+                    f'them apart: {{"{name}, first": ..., "{name}, second": ...}}'
+                )
     if not found or not all(found.values()):
         raise InputError("a map needs at least one run or traffic of each learner, got none")
     return found
+
+
+def _listed(results: Any) -> list[Run | Traffic]:
+    if isinstance(results, Run | Traffic):
+        return [results]
+    given = list(results) if isinstance(results, Sequence) and not isinstance(results, str) else [results]
+    for one in given:
+        if not isinstance(one, Run | Traffic):
+            raise InputError(
+                f"a map is drawn from a Run or Traffic, a list of them, or a mapping of labels to them; got {one!r:.80}"
+                " (a folder is read by routesim.recording.read_record)"
+            )
+    return given
 
 
 def _common_network(networks: Sequence[RoadNetwork | None]) -> RoadNetwork | None:
@@ -87,21 +120,21 @@ def record_rounds(groups: Mapping[str, Sequence[Run]], title: str, network: Road
     ends = every[0].step_ends
     if any(not np.array_equal(run.step_ends, ends) for run in every):
         raise InputError(f"runs on one map need the same rounds, got {sorted({run.rounds for run in every})}")
-    if any(run.edge_uses is None or run.window is None for run in every):
+    if not all(_has_uses(run) for run in every):
         raise InputError("a run that does not know its edges' uses has no map; make it with rs.run")
     if network is None and not all(_on_arms(run) for run in every):
         raise InputError(
             "these paths have no roads to be drawn on; make the action set with ActionSet.between, on_graph or "
             "from_paths(network, ...)"
         )
-    costs = all(run.expected_rewards.max() <= 0 for run in every) and any(
-        run.expected_rewards.min() < 0 for run in every
-    )
+    costs = any(_has_costs(run) for run in every)
     sign, measure = (-1.0, "mean cost") if costs else (1.0, "mean reward")
     if costs and network is not None:
-        measure = "mean trip, s" if every[0].comparator_rewards is None else "mean cost, s"
+        measure = "mean trip, s" if all(run.comparator_rewards is None for run in every) else "mean cost, s"
     totals = _totals((run.paths, run.plays) for run in every)
-    routes = sorted(totals)[:MOST_ROUTES] if network is None else _most_played(totals)
+    routes = _most_played(totals)
+    if network is None:
+        routes = sorted(totals if len(totals) <= MOST_ROUTES else routes)
     edges = np.unique(np.concatenate([run.edge_uses.edges for run in every if run.edge_uses])).astype(np.int32)
     return Record(
         title,
@@ -119,7 +152,15 @@ def record_rounds(groups: Mapping[str, Sequence[Run]], title: str, network: Road
 
 def can_be_drawn(run: Run) -> bool:
     """Say whether a run knows enough to be drawn: what its edges were used for, and its roads unless it is on arms."""
-    return run.edge_uses is not None and run.window is not None and (run.network is not None or _on_arms(run))
+    return _has_uses(run) and (run.network is not None or _on_arms(run))
+
+
+def _has_costs(run: Run) -> bool:
+    return bool(run.expected_rewards.max() <= 0 > run.expected_rewards.min())
+
+
+def _has_uses(run: Run) -> bool:
+    return run.window is not None and run.edge_uses is not None and len(run.edge_uses.edges) > 0
 
 
 def _on_arms(run: Run) -> bool:
@@ -148,7 +189,7 @@ def _played_rounds(
         np.add.at(earned, mine[shown], run.play_rewards[shown])
         rewards = np.bincount(run.plays[:, 0], run.play_rewards, len(spans))
         curves[place] = sign * rewards / spans
-        regret[place] = np.cumsum(_comparator_curve(run) * spans - rewards) / ends
+        regret[place] = np.interp(ends, _row_ends(run), run.regret) / ends
     length = spans[:, np.newaxis] * len(runs)
     return Played(
         label,
@@ -178,31 +219,29 @@ def _mean_values(totals: Floats, counts: Floats) -> Floats:
 
 
 def _best(groups: Mapping[str, Sequence[Run]], sign: float) -> dict[str, Floats]:
-    """Return what the comparator reached and what nobody can beat, where these are the same for all learners."""
-    curves, bounds = (
-        [sign * np.mean([one(run) for run in runs], axis=0) for runs in groups.values()]
-        for one in (_comparator_curve, _bound_curve)
-    )
-    best, bound = curves[0], bounds[0]
-    if not (np.allclose(curves, best, rtol=1e-6) and np.allclose(bounds, bound, rtol=1e-6)):
+    """Return what the comparator reached and the bound on it, where these are the same for all learners."""
+    curves = [sign * np.mean([_comparator_curve(run) for run in runs], axis=0) for runs in groups.values()]
+    bounds = [sign * np.mean([run.comparator_bound for run in runs]) for runs in groups.values()]
+    if not (np.allclose(curves, curves[0], rtol=1e-6) and np.allclose(bounds, bounds[0], rtol=1e-6)):
         return {}
-    if np.allclose(best.mean(), bound.mean(), rtol=1e-6):
-        return {"best possible": best}
-    return {"best known": best, "nobody can beat": bound}
-
-
-def _bound_curve(run: Run) -> Floats:
-    return np.full(len(run.step_ends), run.comparator_bound)
+    every = [run for runs in groups.values() for run in runs]
+    if all(np.isclose(run.comparator_value, run.comparator_bound, rtol=1e-6) for run in every):
+        return {"best possible": curves[0]}
+    return {"best known": curves[0], "bound in the long run": np.full(len(curves[0]), bounds[0])}
 
 
 def _comparator_curve(run: Run) -> Floats:
     """Return the mean of each step, from totals at the ends of the rows."""
     if run.comparator_rewards is None:
         return np.full(len(run.step_ends), run.comparator_value)
-    ends = np.arange(1, run.rounds + 1) if run.ends is None else run.ends
+    ends = _row_ends(run)
     totals = np.concatenate(([0.0], np.cumsum(run.comparator_rewards * np.diff(ends, prepend=0))))
     at = np.interp(run.step_ends, np.concatenate(([0], ends)), totals)
     return np.asarray(np.diff(at, prepend=0.0) / np.diff(run.step_ends, prepend=0), dtype=np.float64)
+
+
+def _row_ends(run: Run) -> NDArray[np.int64]:
+    return np.arange(1, run.rounds + 1) if run.ends is None else run.ends
 
 
 def record_traffic(
@@ -220,11 +259,12 @@ def record_traffic(
         raise InputError("traffic needs its road network to be drawn on, got none")
     every = [run for runs in groups.values() for run in runs]
     steps = max(len(run.departures) for run in every)
-    # Before the first departure there is nothing to see.
-    first = min(int(np.argmax(run.departures > 0)) for run in every)
     edges = np.unique(np.concatenate([run.loads[:, 1] for run in every])).astype(np.int32)
     routes = _most_played(_totals((run.routes, run.plays) for run in every))
-    ends = (np.arange(first, steps, dtype=np.float64) + 1.0) * every[0].bin_s
+    start_s, bin_s = every[0].start_s, every[0].bin_s
+    ends = start_s + np.arange(1, steps + 1, dtype=np.float64) * bin_s
+    ends[-1] = max(run.end_s for run in every if len(run.departures) == steps)
+    windows = window_s / np.diff(ends, prepend=start_s)
     return Record(
         title,
         "seconds",
@@ -234,11 +274,12 @@ def record_traffic(
         edges,
         tuple(routes),
         tuple(
-            _played_traffic(label, informed[label], runs, edges, routes, steps, network, window_s).since(first)
+            _played_traffic(label, informed[label], runs, edges, routes, network.free_flow_s[edges], windows)
             for label, runs in groups.items()
         ),
         network,
         {name: np.full(len(ends), value) for name, value in (references or {}).items() if np.isfinite(value)},
+        start_s,
     )
 
 
@@ -248,12 +289,11 @@ def _played_traffic(
     runs: Sequence[TrafficRun],
     edges: NDArray[np.int32],
     routes: list[Route],
-    steps: int,
-    network: RoadNetwork,
-    window_s: float,
+    free_flow_s: Floats,
+    windows: Floats,
 ) -> Played:
-    """Return one router's part, its replications added up."""
-    number = {route: place for place, route in enumerate(routes)}
+    """Return one router's part, its replications added up; `windows` is the window's share of each step."""
+    steps, number = len(windows), {route: place for place, route in enumerate(routes)}
     entries, seconds = np.zeros((steps, len(edges))), np.zeros((steps, len(edges)))
     plays, departures = np.zeros((steps, len(routes))), np.zeros(steps)
     trips = np.zeros((len(routes), 2))
@@ -269,17 +309,18 @@ def _played_traffic(
         shown = mine[run.plays[:, 1]] >= 0
         np.add.at(plays, (run.plays[shown, 0], mine[run.plays[shown, 1]]), run.plays[shown, 2])
         np.add.at(trips, mine[mine >= 0], run.route_totals[mine >= 0])
-    empty = entries * network.free_flow_s[edges]
+    empty = entries * free_flow_s
     ratios = np.divide(seconds, empty, out=np.ones_like(empty), where=empty > 0)
     return Played(
         label,
         informed,
-        entries * window_s / runs[0].bin_s / len(runs),
+        entries * windows[:, np.newaxis] / len(runs),
         np.minimum(ratios, _WORST),
         plays / np.maximum(departures, 1)[:, np.newaxis],
         _mean_values(trips[:, 1], trips[:, 0]),
         *mean_band(curves),
         quantiles=_mean_quantiles([run.quantiles for run in runs]),
+        overall=plays.sum(axis=0) / max(departures.sum(), 1),
     )
 
 

@@ -121,7 +121,11 @@ class Run:
 
     @property
     def quantiles(self) -> Floats | None:
-        """The percentiles 0 to 100 of the expected rewards of rounds; None if only means are known."""
+        """The percentiles 0 to 100 of the expected rewards of rounds; None if only means are known.
+
+        Those of long runs that were thinned while they were played come from a sample of the rounds, and the least and
+        the largest from all.
+        """
         if self.recorded_quantiles is not None or self.ends is not None:
             return self.recorded_quantiles
         return np.asarray(np.percentile(self.expected_rewards, PERCENTILES))
@@ -268,6 +272,8 @@ class Run:
     def _check_rows(self, rounds: int) -> None:
         if not len(self.actions) or self.actions.min() < 0:
             raise ValueError("a run has at least one row, with actions numbered from 0")
+        if self.window is not None and self.window < 0:
+            raise ValueError(f"the window must be at least 0, got {self.window}")
         if self.ends is not None and np.diff(self.ends, prepend=0).min() < 1:
             raise ValueError("rows must end one after the other")
         if self.rounds != rounds:
@@ -279,6 +285,9 @@ class Run:
                 np.bincount(step, uses, len(self.step_ends)), np.diff(self.step_ends, prepend=0)
             ):
                 raise ValueError("the plays of each step must be as many as its rounds")
+        most = max(self.actions.max(), self.recorded_plays[:, 1].max() if self.recorded_plays is not None else 0)
+        if self.paths and most >= len(self.paths):
+            raise ValueError(f"there are {len(self.paths)} paths, and an action has the number {most}")
         if self.recorded_quantiles is not None and self.recorded_quantiles.shape != PERCENTILES.shape:
             raise ValueError(f"quantiles are {len(PERCENTILES)} numbers, got {self.recorded_quantiles.shape}")
         if self.edge_uses is not None:
@@ -297,8 +306,10 @@ def _columns(path: Path, names: Sequence[str]) -> list[NDArray[Any]]:
     from pyarrow import parquet
 
     table = parquet.read_table(path)
-    kinds = [np.int64] * (len(names) - 1) + [np.float64]
-    return [table[name].to_numpy().astype(kind) for name, kind in zip(names, kinds, strict=True)]
+    *whole_numbers, fraction = names
+    columns: list[NDArray[Any]] = [table[name].to_numpy().astype(np.int64) for name in whole_numbers]
+    known = fraction in table.column_names  # plays of before 0.1.0 have no rewards
+    return [*columns, table[fraction].to_numpy().astype(np.float64) if known else np.full(len(table), np.nan)]
 
 
 _FIELDS: dict[str, Callable[[Any], Any]] = {

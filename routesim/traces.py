@@ -170,6 +170,7 @@ class TraceKeeper:
         # Every so many rounds, a number that no cycle of actions is likely to be a multiple of.
         self._stride = 1 if rounds <= _SAMPLE else next(p for p in (*_PRIMES, rounds) if p * _SAMPLE >= rounds)
         self._sample = np.empty(-(-rounds // self._stride))
+        self._extremes = np.array([np.inf, -np.inf])
 
     def room(self) -> Trace:
         """Return where the coming rounds are to be written: at least one, not beyond the end of the step."""
@@ -218,6 +219,8 @@ class TraceKeeper:
         self._sample[self._sampled(first) : self._sampled(self.now)] = written.expected_rewards[
             -first % self._stride :: self._stride
         ]
+        expected = written.expected_rewards
+        self._extremes = np.array([min(self._extremes[0], expected.min()), max(self._extremes[1], expected.max())])
         self._taken = self.now
 
     def _sampled(self, now: int) -> int:
@@ -232,6 +235,7 @@ class TraceKeeper:
         widths = np.diff(ends, prepend=0)
         means = (self._rows.expected_rewards / widths, self._rows.rewards / widths)
         quantiles = np.percentile(self._sample, PERCENTILES)
+        quantiles[[0, -1]] = self._extremes
         return KeptTrace(self._rows.actions, *means, ends, *self._plays.rows(), quantiles, edge_uses)
 
     def rows(self, first: int) -> NDArray[Any]:
@@ -254,7 +258,8 @@ class TraceKeeper:
             row = min(self.now // self.size, len(self._rows.actions) - 1)
             under_way = np.array([self._rows.expected_rewards[row], self._rows.rewards[row]])
             sample = self._sample[: self._sampled(self.now)].copy()
-            state |= {"under_way": under_way, "sample": sample} | join(plays=self._plays.state())
+            state |= collect(self, "_extremes") | {"under_way": under_way, "sample": sample}
+            state |= join(plays=self._plays.state())
         return state
 
     def restore(self, state: State, rows: NDArray[Any]) -> None:
@@ -271,6 +276,7 @@ class TraceKeeper:
             self._plays.restore(part(state, "plays"), self._step)
             sampled = self._sampled(self.now)
             self._sample[:sampled] = taken(state, "sample", self._sample[:sampled])
+            self._extremes = taken(state, "extremes", self._extremes)
             row = min(self.now // self.size, len(self._rows.actions) - 1)
             self._rows.expected_rewards[row], self._rows.rewards[row] = taken(state, "under_way", np.empty(2))
         self._rows.actions[: len(rows)] = rows["action"]

@@ -22,6 +22,7 @@ Longs: TypeAlias = NDArray[np.int64]
 MOST_STEPS = 96
 MOST_ROUTES = 60
 
+_TIMES = ("start_s", "bin_s", "end_s")
 _ARRAYS = (
     "departures",
     "arrived",
@@ -38,7 +39,7 @@ _ARRAYS = (
 
 @dataclass(frozen=True, eq=False)
 class TrafficRun:
-    """What is kept of one run. Steps of `bin_s` seconds count from time 0; the last holds all that came later.
+    """What is kept of one run. Steps of `bin_s` seconds count from `start_s`; the last holds all up to `end_s`.
 
     For the vehicles that departed in each step: how many `departures`, how many of them `arrived` in the end, and the
     `totals` of what their trips took (seconds, or cost where travellers have costs). `loads` has rows (step, edge,
@@ -49,7 +50,9 @@ class TrafficRun:
     """
 
     summary: Mapping[str, Scalar]
+    start_s: float
     bin_s: float
+    end_s: float
     departures: Longs
     arrived: Longs
     totals: Floats
@@ -62,23 +65,32 @@ class TrafficRun:
     quantiles: Floats
 
     @classmethod
-    def of(cls, traffic: Traffic, from_s: float, to_s: float) -> Self:
-        """Thin a run; trips that departed from `from_s` up to `to_s` are the measured ones."""
-        last = np.nanmax(np.append(traffic.arrival_s, traffic.departure_s.max(initial=0.0)))
-        steps = int(min(MOST_STEPS, last // traffic.bin_s + 1))
-        step = np.minimum(traffic.departure_s // traffic.bin_s, steps - 1).astype(np.int64)
-        took = traffic.travel_time_s if traffic.trip_cost is None else traffic.trip_cost
-        ended = traffic.arrived
+    def of(cls, traffic: Traffic, from_s: float, to_s: float, *, first_bin: int = 0, bins: int = 1) -> Self:
+        """Thin a run to steps of so many of its `bins` of time, from `first_bin` on.
+
+        Trips that departed from `from_s` up to `to_s` are the measured ones.
+        """
+
+        def steps_of(time_bins: NDArray[Any]) -> Longs:
+            return np.clip((time_bins.astype(np.int64) - first_bin) // bins, 0, MOST_STEPS - 1)
+
         loads = traffic.loads.copy()
-        loads[:, 0] = np.minimum(loads[:, 0], steps - 1)
+        last_bin = int(loads[:, 0].max(initial=first_bin))
+        loads[:, 0] = steps_of(loads[:, 0])
+        steps = int(loads[:, 0].max(initial=0)) + 1
         loads, seconds = _added_up(loads, traffic.load_seconds)
+        step, departed, ended = steps_of(traffic.departure_s // traffic.bin_s), traffic.departed, traffic.arrived
+        took = traffic.travel_time_s if traffic.trip_cost is None else traffic.trip_cost
         measured = traffic.measured(from_s, to_s)
         measured = measured[np.isfinite(measured)]
         summary = {name: value for name, value in traffic.summary(from_s=from_s, to_s=to_s).items() if value == value}
+        end_bin = max(first_bin + steps * bins, last_bin + 1)
         return cls(
             summary,
-            traffic.bin_s,
-            np.bincount(step, minlength=steps),
+            first_bin * traffic.bin_s,
+            bins * traffic.bin_s,
+            min(end_bin * traffic.bin_s, traffic.until_s),
+            np.bincount(step[departed], minlength=steps),
             np.bincount(step[ended], minlength=steps),
             np.bincount(step[ended], took[ended], minlength=steps).astype(np.float64),
             loads,
@@ -99,7 +111,7 @@ class TrafficRun:
         target.mkdir(parents=True, exist_ok=True)
         with (target / "traffic.npz").open("wb") as stream:
             np.savez_compressed(stream, **{name: getattr(self, name) for name in _ARRAYS})
-        write_json(target / "summary.json", {"bin_s": self.bin_s, **self.summary})
+        write_json(target / "summary.json", {name: getattr(self, name) for name in _TIMES} | dict(self.summary))
 
     @classmethod
     def load(cls, folder: str | Path) -> Self:
@@ -108,7 +120,8 @@ class TrafficRun:
         try:
             summary: dict[str, Any] = json.loads((source / "summary.json").read_text(encoding="utf-8"))
             with np.load(source / "traffic.npz", allow_pickle=False) as arrays:
-                return cls(summary, float(summary.pop("bin_s")), *(arrays[name] for name in _ARRAYS))
+                start_s, bin_s, end_s = (float(summary.pop(name)) for name in _TIMES)
+                return cls(summary, start_s, bin_s, end_s, *(arrays[name] for name in _ARRAYS))
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as problem:
             raise ResultsError(f"{source} holds no traffic that can be read: {problem}") from problem
 

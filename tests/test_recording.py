@@ -1,5 +1,7 @@
 """Records of results: what edges and routes really were to those who used them, by hand and by a slow twin."""
 
+import json
+import pickle
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -104,7 +106,7 @@ def test_what_is_known_is_told_apart_from_what_is_proven() -> None:
     run = replace(rs.run(roads(), rs.Oracle(), 50, seed=0), comparator_bound=-24.0)
     told = record(run)
     assert_allclose(told.references["best known"], 25.0)
-    assert_allclose(told.references["nobody can beat"], 24.0)
+    assert_allclose(told.references["bound in the long run"], 24.0)
     other = replace(run, comparator_value=-30.0)
     assert record({"one": run, "other": other}).references == {}, "they do not agree what is best"
 
@@ -133,7 +135,9 @@ def test_replications_are_averaged_and_learners_told_apart() -> None:
 
 def test_runs_of_other_processes_share_a_map() -> None:
     runs = rs.replicate(roads(), rs.RandomPath(), 30, seed=0, replications=2, workers=2)
-    assert runs[0].network is not runs[1].network
+    assert runs[0].network is runs[1].network is not None, "one network for all, however they travelled"
+    copies = [replace(run, network=pickle.loads(pickle.dumps(run.network))) for run in runs]  # noqa: S301 - our own
+    assert_array_equal(record(copies).step_ends, record(runs).step_ends)
     assert_array_equal(record(runs).step_ends, record(runs[0]).step_ends)
 
 
@@ -174,12 +178,23 @@ def test_times_on_roads_are_those_of_every_vehicle() -> None:
     [
         (lambda _: [], "at least one run"),
         (lambda _: {"nobody": []}, "at least one run"),
-        (lambda run: [run, rs.run(roads(), rs.ShortestPath(), 21)], r"same rounds, got \[20, 21\]"),
+        (lambda run: [run, rs.run(roads(), rs.RandomPath(), 21)], r"same rounds, got \[20, 21\]"),
         (lambda run: [run, rs.run(arms(), rs.UCB1(), 20)], "same roads"),
-        (lambda run: [run, "a run"], "not from Run, str together"),
+        (lambda run: [run, "a run"], "got 'a run'"),
+        (lambda _: None, "got None"),
+        (lambda _: Path("runs"), "read_record"),
+        (lambda run: {"a": run, "b": 3}, "got 3"),
+        (lambda run: {1: run, "1": run}, "labels of results are texts, got 1"),
+        (lambda run: [run, rs.run(roads(), rs.ShortestPath(), 20)], "same seed, so they are no replications"),
+        (lambda run: [run, rs.run(roads(2), rs.RandomPath(), 20)], "same window"),
+        (lambda run: [run, lorry()], "not from both together"),
+        (lambda run: {"a": run, "b": replace(run, expected_rewards=-run.expected_rewards)}, "a map each"),
         (lambda run: replace(run, edge_uses=None), "make it with rs.run"),
+        (lambda run: replace(run, edge_uses=StepUses.join([])), "make it with rs.run"),
         (lambda run: replace(run, network=None), "no roads to be drawn on"),
         (lambda run: replace(run, network=grid(2), paths=((0, 99),)), "not among the"),
+        (lambda _: {"a": lorry(), "b": lorry(bin_s=60)}, "same window_s, bin_s"),
+        (lambda _: [lorry(), lorry()], "same seed"),
     ],
 )
 def test_what_cannot_be_drawn_is_named(make: object, message: str) -> None:
@@ -188,12 +203,90 @@ def test_what_cannot_be_drawn_is_named(make: object, message: str) -> None:
         record(make(run))  # type: ignore[operator]  # a function of the run
 
 
-def test_traffic_of_other_bins_does_not_share_a_map() -> None:
-    street = town([("a", "b", 10)])
-    demand = rs.Demand.from_trips({"origin": ["a"], "destination": ["b"], "departure_s": [0.0]})
-    two = [rs.TrafficSimulator(street, demand, bin_s=bin_s).run(rs.FreeFlowRouter()) for bin_s in (50, 60)]
-    with pytest.raises(InputError, match="same window_s and bin_s"):
-        record(two)
+def lorry(bin_s: float = 50) -> rs.Traffic:
+    """One vehicle on the roads of `roads`."""
+    network = roads().actions.network
+    assert network is not None
+    demand = rs.Demand.from_trips({"origin": ["home"], "destination": ["work"], "departure_s": [0.0]})
+    return rs.TrafficSimulator(network, demand, bin_s=bin_s).run(rs.FreeFlowRouter())
+
+
+def test_steps_of_traffic_begin_with_it_and_are_few() -> None:
+    city, nine = rs.load_city("cologne"), 9 * 3600
+    demand = rs.load_demand("cologne", 2_000, start_s=nine, end_s=nine + 3600)
+    simulator = rs.TrafficSimulator(city, demand, window_s=300, bin_s=10)
+    traffic = simulator.run(rs.FreeFlowRouter(), seed=0)
+    told = record(traffic)
+    (played,) = told.learners
+    assert told.start == nine
+    assert told.step_ends[0] > nine
+    assert len(told.step_ends) <= 96
+    spans = np.diff(told.step_ends, prepend=told.start)
+    assert len(set(spans)) == 1, "bins are put together, as many for each step"
+    entries = played.loads * spans[:, np.newaxis] / simulator.window_s
+    assert entries.sum() == pytest.approx(traffic.n_events)
+    by_step = np.bincount(((traffic.loads[:, 0] * 10 - nine) // spans[0]).astype(int), traffic.loads[:, 2])
+    assert_allclose(entries.sum(axis=1), by_step)
+
+
+def test_who_never_departed_was_recommended_nothing() -> None:
+    city = rs.load_city("cologne")
+    simulator = rs.TrafficSimulator(city, rs.load_demand("cologne", 2_000), window_s=300)
+    told = record(simulator.run(rs.FreeFlowRouter(), seed=0, until_s=1000.0))
+    whole = record(simulator.run(rs.FreeFlowRouter(), seed=0))
+    assert told.step_ends.tolist() == [300.0, 600.0, 900.0, 1000.0]
+    (cut,), (full,) = told.learners, whole.learners
+    place = {route: number for number, route in enumerate(whole.routes)}
+    for number, route in enumerate(told.routes):
+        if route in place:
+            assert_allclose(cut.shares[:3, number], full.shares[:3, place[route]])
+    in_all = [record.learners[0].shares.sum(axis=1).max() for record in (told, whole)]
+    assert max(in_all) <= 1 + 1e-9
+    # The last step is a third as long: its load is what the window would hold at that pace.
+    assert cut.loads[3].sum() == pytest.approx(full.loads[3].sum(), rel=0.5)
+
+
+def test_overall_shares_weigh_every_departure_alike() -> None:
+    street = town([("a", "b", 10), ("a", "c", 5), ("c", "b", 6)])
+    trips = {"origin": ["a"] * 4, "destination": ["b"] * 4, "departure_s": [0.0, 1.0, 2.0, 500.0]}
+    paths = [(edge(street, "a", "b"),)] * 3 + [(edge(street, "a", "c"), edge(street, "c", "b"))]
+    traffic = rs.TrafficSimulator(street, rs.Demand.from_trips(trips), window_s=100).run(paths)
+    told = record(traffic)
+    assert told.learners[0].overall is not None
+    assert dict(zip(told.routes, told.learners[0].overall, strict=True)) == {paths[0]: 0.75, paths[3]: 0.25}
+
+
+@pytest.mark.parametrize("rounds", [960, 1_000])
+def test_an_exact_optimum_is_called_the_best_possible(rounds: int) -> None:
+    told = record(rs.run(on_roads(known=True), rs.CARCB(), rounds, seed=0))
+    assert list(told.references) == ["best possible"]
+    assert told.measure == "mean cost, s"
+
+
+def on_roads(*, known: bool) -> rs.ContextualEnvironment:
+    """Two ways whose costs depend on features."""
+    ways = roads().actions
+    sampler = rs.UniformContexts(ways.n_edges, 2)
+    source = rs.DrawnContexts(sampler, seed=2) if known else sampler
+    theta = np.array([-40.0, -30.0])
+    return rs.ContextualEnvironment(ways, theta, source, rs.congestion.Linear(0.5), 2, 5.0, known=known)
+
+
+def test_a_thinned_run_has_nearly_the_same_regret() -> None:
+    full, thin = (rs.run(on_roads(known=True), rs.Oracle(), 1_000, seed=0, keep=keep) for keep in (None, 30))
+    regret = record(thin).learners[0].regret
+    assert regret is not None
+    assert_allclose(regret.mean, 0.0, atol=1e-9)
+    assert_allclose(record(full).learners[0].regret.mean, 0.0, atol=1e-9)  # type: ignore[union-attr]  # it has one
+
+
+def test_of_many_arms_the_most_played_are_shown() -> None:
+    base = np.linspace(0.01, 0.9, 60)
+    many = rs.RoundEnvironment.from_congestion(rs.ActionSet.arms(60), base, rs.congestion.Constant(), 1, 0.0)
+    told = record(rs.run(many, rs.UCB1(), 4_000, seed=0))
+    assert len(told.routes) == 40
+    assert (59,) in told.routes
+    assert list(told.routes) == sorted(told.routes)
 
 
 def test_a_run_comes_back_from_its_folder_with_its_map(tmp_path: Path) -> None:
@@ -207,6 +300,12 @@ def test_a_run_comes_back_from_its_folder_with_its_map(tmp_path: Path) -> None:
         for mine, theirs in zip(one.learners, other.learners, strict=True):
             for name in ("loads", "ratios", "shares", "route_values", "curve"):
                 assert_array_equal(getattr(mine, name), getattr(theirs, name))
+    summary = json.loads((tmp_path / "run" / "summary.json").read_text())
+    for damage in ({"paths": summary["paths"][:1]}, {"window": -5}, {"quantiles": [1.0]}):
+        (tmp_path / "run" / "summary.json").write_text(json.dumps(summary | damage))
+        with pytest.raises(ResultsError, match="holds no run that can be read"):
+            rs.Run.load(tmp_path / "run")
+    (tmp_path / "run" / "summary.json").write_text(json.dumps(summary))
     (tmp_path / "run" / "uses.parquet").unlink()
     assert not can_be_drawn(rs.Run.load(tmp_path / "run"))
 

@@ -270,6 +270,7 @@ def test_percentiles_of_long_runs_come_from_a_sample() -> None:
     assert thin.quantiles is not None
     # Rewards are few numbers, each with its share: nearly all percentiles are hit exactly.
     assert np.mean(np.isclose(full.quantiles, thin.quantiles)) > 0.95
+    assert thin.quantiles[[0, -1]].tolist() == [full.expected_rewards.min(), full.expected_rewards.max()]
     assert replace(thin, recorded_quantiles=None).quantiles is None
 
 

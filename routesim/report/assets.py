@@ -109,12 +109,17 @@ def own_file(name: str) -> str:
 @contextmanager
 def whole_file(path: str | Path) -> Iterator[Path]:
     """Give a temporary path beside `path` to write to, and move it there only when all went well."""
-    target = Path(path)
+    try:
+        target = Path(path)
+    except TypeError:
+        raise ResultsError(f"a file is named by a text or a Path, got {path!r:.80}") from None
+    if target.is_dir():
+        raise ResultsError(f"cannot write {target}: it is a folder; name a file in it")
     try:
         handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.stem}-", suffix=target.suffix)
         os.close(handle)
-    except OSError as problem:
-        raise ResultsError(f"cannot write {target}: {problem.strerror or problem}") from problem
+    except (OSError, ValueError) as problem:
+        raise ResultsError(f"cannot write {target}: {getattr(problem, 'strerror', None) or problem}") from problem
     temporary = Path(name)
     try:
         yield temporary

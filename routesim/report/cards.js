@@ -26,7 +26,7 @@ const Cards = (() => {
       of: (one) => ({values: one.curve, lower: one.lower, upper: one.upper}),
     };
     const regret = {
-      title: `average regret so far, ${unit ? `${unit} ` : ""}a ${data.arms ? "round" : "trip"}`, references: [], floor: 0,
+      title: unit ? `average regret so far, ${unit} a trip` : `average regret a ${data.arms ? "round" : "trip"} so far`, references: [], floor: 0,
       of: (one) => ({values: one.regret[0], lower: one.regret[1], upper: one.regret[2]}),
     };
     const views = data.learners.every((one) => one.regret) ? [own, regret] : [own];
@@ -241,8 +241,9 @@ const Cards = (() => {
     $("spread-title").textContent = title;
     $("spread-note").textContent = `Share of ${some} that ${most}${page.rounds ? ", noise left out" : ""}.`;
     const learners = data.learners.map((one, i) => i).filter((i) => data.learners[i].quantiles);
+    const every = learners.flatMap((i) => data.learners[i].quantiles);
     const chart = Charts.chart($("spread"), () => ({
-      label: title, x: [0], formatX: (x) => digits(x, 3), formatY: (y) => `${Math.round(100 * y)} %`, low: 0, high: 1,
+      label: title, x: [0], log: Math.max(...every) > 10 * Math.min(...every), formatX: (x) => digits(x, 3), formatY: (y) => `${Math.round(100 * y)} %`, low: 0, high: 1,
       xLabel: page.rounds ? parts(page).join(", ") : "trip, s", yLabel: `share of ${some}`, height: 250,
       series: learners.map((i) => ({
         x: data.learners[i].quantiles, values: data.learners[i].quantiles.map((_, k) => k / 100),

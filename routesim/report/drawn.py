@@ -2,10 +2,11 @@
 
 import html
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from routesim.errors import InputError
 from routesim.record import Record
 from routesim.recording import record
 from routesim.report.assets import escape, write_text
@@ -46,9 +47,9 @@ def draw_map(
     """Draw what was recommended and how roads were loaded, over time; save the page if a path is given.
 
     `results` are those of `rs.run`, `rs.replicate` or `TrafficSimulator.run`: one, a list, or a mapping from the label
-    of each learner to its result or replications. All must be on the same roads, for the same rounds or in the same
-    simulator. `learners` names the one or two that are shown at first, and `step` the step of time, counted from 0 or
-    backwards from -1; in the page all can be chosen.
+    of each learner to its result or replications. In a list, results of one learner are its replications. All must be
+    on the same roads, with the same window and the same rounds or bins of time. `learners` names the one or two that
+    are shown at first, and `step` the step of time, counted from 0 or backwards from -1; in the page all can be chosen.
 
     >>> import routesim as rs
     >>> two_roads = rs.RoundEnvironment.from_congestion(
@@ -59,8 +60,11 @@ def draw_map(
     >>> page.title, page.html.lower().startswith("<!doctype html>")
     ('Two arms', True)
     """
+    if not isinstance(title, str):
+        raise InputError(f"the title of a map is a text, got {title!r:.80}")
     told = results if isinstance(results, Record) else record(results, title)
-    page = MapPage(page_text(told, learners=learners, step=step), title or told.title)
+    told = replace(told, title=title or told.title)
+    page = MapPage(page_text(told, learners=learners, step=step), told.title)
     if path is not None:
         page.save(path)
     return page

@@ -3,9 +3,26 @@
 const Maps = (() => {
   const {make} = Words;
   const BANDS = 20;
-  const LEAST_BAND = 0.002, LEAST_BADGE = 0.01;
+  const LEAST_BAND = 0.002, LEAST_BADGE = 0.01, LEAST_WIDEST = 0.02;
   const TILES = "https://tile.openstreetmap.org/{z}/{x}/{y}.png";
   const CREDIT = '&copy; <a href="https://www.openstreetmap.org/copyright">OpenStreetMap</a> contributors';
+
+  // The share of what was recommended that passes over each edge in a step.
+  function shareOfEdges(page, learner, step) {
+    const count = page.routes.length, sums = new Float32Array(page.edges);
+    const shares = page.bulk[`shares${learner}`].subarray(step * count, (step + 1) * count);
+    page.routes.forEach((of, i) => { for (const edge of of) sums[edge] += shares[i]; });
+    return {shares, sums};
+  }
+
+  // The share that the widest band stands for: where trips go everywhere, no route has more than a few of them.
+  function widest(page) {
+    let most = LEAST_WIDEST;
+    page.data.learners.forEach((_, learner) => page.data.stepEnds.forEach((_end, step) => {
+      for (const sum of shareOfEdges(page, learner, step).sums) most = Math.max(most, sum);
+    }));
+    return most;
+  }
 
   // `page` is what all parts of the page share; `views` the maps made so far.
   function view(page, map, side, views) {
@@ -75,12 +92,11 @@ const Maps = (() => {
     // Show the loads and the shares of the step; only what changed is painted again.
     const levels = new Uint8Array(page.edges);
     function paint() {
-      const learner = state.shown[side], count = page.routes.length, edges = page.edges;
-      const shares = bulk[`shares${learner}`].subarray(state.step * count, (state.step + 1) * count);
-      const sums = new Float32Array(edges);
-      page.routes.forEach((of, i) => { for (const edge of of) sums[edge] += shares[i]; });
+      const learner = state.shown[side], edges = page.edges;
+      const {shares, sums} = shareOfEdges(page, learner, state.step);
       for (let i = 0; i < edges; i += 1) {
-        levels[i] = sums[i] < LEAST_BAND ? 255 : Math.min(BANDS, Math.round(BANDS * sums[i]));
+        const part = sums[i] / page.widest;
+        levels[i] = part < LEAST_BAND ? 255 : Math.min(BANDS, Math.round(BANDS * part));
       }
       marks.forEach((sign, i) => { if (sign) sign.classList.toggle("off", shares[i] < LEAST_BADGE && state.route !== i); });
       bands.setLevels(levels);
@@ -103,5 +119,5 @@ const Maps = (() => {
     return {map, overlays, backdrop, bands, loads, picked, paint, recolour, highlight, showRoad};
   }
 
-  return {view};
+  return {view, widest};
 })();

@@ -19,7 +19,8 @@ const Page = (() => {
 
   function show(maps, data, bulk) {
     const steps = data.stepEnds.length, rounds = data.clock === "rounds";
-    const spans = data.stepEnds.map((end, i) => end - (i ? data.stepEnds[i - 1] : 0));
+    const begins = (i) => (i ? data.stepEnds[i - 1] : data.start);
+    const spans = data.stepEnds.map((end, i) => end - begins(i));
     const state = {step: data.step, shown: data.shown.slice(), edge: -1, route: -1, timer: null};
     const dark = () => root.dataset.theme === "dark";
     const page = {
@@ -32,6 +33,7 @@ const Page = (() => {
       formatX: (x) => (rounds ? x.toLocaleString("en", {notation: x >= 10000 ? "compact" : "standard"}) : clockTime(x)),
       colour: (i) => data.learners[i][dark() ? "dark" : "light"],
     };
+    page.widest = Maps.widest(page);
     const views = [], panes = Array.from(document.querySelectorAll(".pane"));
     $("panes").classList.toggle("single", panes.length === 1);
     for (const [side, map] of maps.entries()) views.push(Maps.view(page, map, side, views));
@@ -70,7 +72,7 @@ const Page = (() => {
     }
     const count = data.learners.length === 1 ? "one learner" : `${data.learners.length} learners`;
     const last = data.stepEnds[steps - 1];
-    const span = rounds ? `${whole(last)} rounds, window of ${digits(data.window)} rounds` : `${clockTime(last)} h of traffic, window of ${seconds(data.window)}`;
+    const span = rounds ? `${whole(last)} rounds, window of ${digits(data.window)} rounds` : `${clockTime(last - data.start)} h of traffic, window of ${seconds(data.window)}`;
     $("title").textContent = data.title;
     $("about").textContent = `${data.place ? `${data.place}. ` : ""}${span}, ${count}.`;
     $("credit").textContent = data.credit;
@@ -96,7 +98,7 @@ const Page = (() => {
     const slider = $("time");
     slider.max = String(steps - 1);
     function stepName(i) {
-      const first = i ? data.stepEnds[i - 1] : 0, end = data.stepEnds[i];
+      const first = begins(i), end = data.stepEnds[i];
       return rounds ? `rounds ${whole(first + 1)} to ${whole(end)}` : `${clockTime(first)} to ${clockTime(end)}`;
     }
     function go(step) {

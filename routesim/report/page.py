@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from routesim.checks import whole
 from routesim.errors import InputError
 from routesim.report import palette
 from routesim.report.assets import Markup, bare_map, own_file, render, write_text
@@ -51,7 +52,7 @@ def page_text(record: "Record", *, learners: Sequence[str] | None = None, step: 
     steps = len(record.step_ends)
     if steps == 0:
         raise InputError("a page needs a record with at least one step of time, got none")
-    chosen = _telling_step(record) if step is None else step
+    chosen = _telling_step(record) if step is None else whole("step", step, least=-steps)
     if not -steps <= chosen < steps:
         raise InputError(f"steps run from 0 to {steps - 1} (or -1 for the last), got {chosen}")
     bulk = Bulk()
@@ -76,10 +77,13 @@ def _shown(record: "Record", learners: Sequence[str] | None) -> list[int]:
     labels = [played.label for played in record.learners]
     if learners is None:
         return list(range(min(2, len(labels))))
-    wanted = [learners] if isinstance(learners, str) else list(learners)
-    if not 1 <= len(wanted) <= 2 or len(set(wanted)) < len(wanted):
+    wanted = [learners] if isinstance(learners, str) or not isinstance(learners, Sequence) else list(learners)
+    if not all(isinstance(label, str) for label in wanted):
+        raise InputError(f"learners are named by their labels, got {wanted!r:.80}; there are {', '.join(labels)}")
+    found = [_place(label, labels) for label in wanted]
+    if not 1 <= len(found) <= 2 or len(set(found)) < len(found):
         raise InputError(f"a page shows one learner or two that differ at first, got {wanted}")
-    return [_place(label, labels) for label in wanted]
+    return found
 
 
 def _place(wanted: str, labels: Sequence[str]) -> int:
@@ -124,6 +128,7 @@ def _content(record: "Record", bulk: Bulk) -> dict[str, Any]:
         "clock": record.clock,
         "window": record.window,
         "measure": record.measure,
+        "start": record.start,
         "stepEnds": record.step_ends.tolist(),
         "arms": network is None,
         "schematic": drawing.schematic,

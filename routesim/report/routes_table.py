@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from routesim.network import RoadNetwork
 
 if TYPE_CHECKING:
-    from routesim.record import Record
+    from routesim.record import Played, Record
 
 
 class RouteRow(NamedTuple):
@@ -30,7 +30,7 @@ class RouteRow(NamedTuple):
 
 def route_rows(record: "Record") -> list[RouteRow]:
     """Return a row for each route of a record."""
-    overall = [overall_shares(record, played.shares) for played in record.learners]
+    overall = [_overall(record, played) for played in record.learners]
     streets = (
         [{record.network.names[edge] for edge in route} for route in record.routes]
         if record.network is not None
@@ -56,10 +56,12 @@ def route_rows(record: "Record") -> list[RouteRow]:
     return rows
 
 
-def overall_shares(record: "Record", shares: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the mean of shares by step, each step weighing as much as it is long."""
-    spans = np.diff(record.step_ends, prepend=0.0)
-    return np.asarray(spans @ shares / max(float(spans.sum()), 1e-12))
+def _overall(record: "Record", played: "Played") -> NDArray[np.float64]:
+    """Return the overall shares, or the mean of those by step, each step weighing as much as it is long."""
+    if played.overall is not None:
+        return played.overall
+    spans = np.diff(record.step_ends, prepend=record.start)
+    return np.asarray(spans @ played.shares / max(float(spans.sum()), 1e-12))
 
 
 def via(network: RoadNetwork, route: Sequence[int], uses: Mapping[str, int]) -> str:

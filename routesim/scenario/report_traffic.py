@@ -141,7 +141,7 @@ def _trace(groups: Mapping[str, Sequence[TrafficRun]]) -> Any:
             columns: dict[str, Any] = {
                 "learner": [label] * steps,
                 "replication": np.full(steps, replication, dtype=np.int32),
-                "start_s": np.arange(steps) * run.bin_s,
+                "start_s": run.start_s + np.arange(steps) * run.bin_s,
                 "departures": run.departures,
                 "arrived": run.arrived,
                 "mean_trip": pa.array(mean, mask=run.arrived == 0),

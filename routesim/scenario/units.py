@@ -147,12 +147,13 @@ def _drive(unit: Unit, scenario: TrafficScenario, progress: Progress | None) -> 
     seed = int(
         np.random.SeedSequence(scenario.seed, spawn_key=(unit.replication,)).generate_state(1, np.uint64)[0] >> 1
     )
-    roads = scenario.traffic
-    traffic = simulator(scenario).run(scenario.learners[unit.learner].make(), seed)
+    roads, world = scenario.traffic, simulator(scenario)
+    traffic = world.run(scenario.learners[unit.learner].make(), seed)
     if progress:
         progress(unit.total)
     to_s = np.inf if roads.measure_to_s is None else roads.measure_to_s
-    return TrafficRun.of(traffic, roads.measure_from_s, to_s)
+    # The bin in which the demand begins is the same for all units.
+    return TrafficRun.of(traffic, roads.measure_from_s, to_s, first_bin=int(world.demand.start_s // world.bin_s))
 
 
 _MEMORY: OrderedDict[tuple[Any, ...], Any] = OrderedDict()

@@ -153,8 +153,40 @@ def test_learners_are_drawn_side_by_side_from_python(browser: Browser, tmp_path:
     assert browser.js("return Page.views.length") == 2
     with pytest.raises(InputError, match="no learner 'nobody'"):
         rs.draw_map(runs, learners=["nobody"])
-    with pytest.raises(ResultsError, match="cannot write"):
-        both.save(tmp_path / "nowhere" / "map.html")
+    for wrong in ([0], 0, ["learns", "lear"], []):
+        with pytest.raises(InputError, match=r"labels|two that differ"):
+            rs.draw_map(runs, learners=wrong)  # type: ignore[arg-type]  # wrong on purpose
+    for step in (1.5, "3", 48, -49):
+        with pytest.raises(InputError, match=r"whole number|at least -48|run from 0 to 47"):
+            rs.draw_map(runs, step=step)  # type: ignore[arg-type]  # wrong on purpose
+    assert rs.draw_map(runs, step=np.int64(3)).html == rs.draw_map(runs, step=3).html
+    with pytest.raises(InputError, match="title of a map is a text, got 5"):
+        rs.draw_map(runs, title=5)  # type: ignore[arg-type]  # wrong on purpose
+    for path, message in (("nowhere/map.html", "No such file"), ("", "it is a folder"), ("a\0b", "null"), (3, "got 3")):
+        with pytest.raises(ResultsError, match=message):
+            both.save(tmp_path / path if isinstance(path, str) else path)  # type: ignore[arg-type]  # wrong on purpose
+
+
+def test_a_record_is_drawn_under_another_title() -> None:
+    page = rs.draw_map(records.small_city(), title="another")
+    assert page.title == "another"
+    assert "<title>another</title>" in page.html
+
+
+def test_traffic_everywhere_has_bands_too(browser: Browser, pages: dict[str, Path]) -> None:
+    record = records.traffic()
+    assert max(played.shares.max() for played in record.learners) < 0.2, "no route has many of the trips"
+    browser.open(pages["traffic"])
+    widest = browser.js(
+        """let most = 0;
+        for (let step = 0; step < arguments[0]; step += 1) {
+          Page.go(step);
+          for (const {bands} of Page.views) most = Math.max(most, ...bands.levels.filter((level) => level !== 255));
+        }
+        return most;""",
+        len(record.step_ends),
+    )
+    assert widest == 20
 
 
 def test_curves_show_the_measure_or_the_regret(browser: Browser, pages: dict[str, Path]) -> None:

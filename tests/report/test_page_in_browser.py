@@ -293,7 +293,7 @@ def test_many_routes_are_folded_until_asked_for(browser: Browser, tmp_path: Path
     record = records.traffic()
     routes = tuple((edge,) for edge in record.edges[:15].tolist())
     learners = tuple(
-        replace(played, shares=np.full((len(record.step_ends), 15), 1 / 15), route_values=np.ones(15))
+        replace(played, shares=np.full((len(record.step_ends), 15), 1 / 15), route_values=np.ones(15), overall=None)
         for played in record.learners
     )
     path = tmp_path / "map.html"
