@@ -186,6 +186,7 @@ def test_a_sweep_is_a_grid_of_scenarios() -> None:
     found = points(parse_scenario(text))
     assert len(found) == 6
     assert found[1][0] == {"city.window": 0, "learners.1.sample": 20}
+    assert found[1][1].title == "two ways (window 0, sample 20)", "pages of points are told apart"
     assert found[5][1].city.window == 1  # type: ignore[union-attr]  # a city
     assert found[5][1].learners[1].make().sample == 30
     assert not any(scenario.sweep for _, scenario in found)

@@ -270,12 +270,18 @@ def _badges(record: "Record", drawing: Drawing) -> dict[int, list[float]]:
         if not route:
             continue
         fewest = min(uses[edge] for edge in route)
-        middles = [drawing.lines[edge][len(drawing.lines[edge]) // 2] for edge in route if uses[edge] == fewest]
+        middles = [_middle(drawing.lines[edge]) for edge in route if uses[edge] == fewest]
         spaced = [min((float(np.hypot(*(at - other))) for other in taken), default=0.0) for at in middles]
         best = middles[int(np.argmax(spaced))] if taken else middles[len(middles) // 2]
         taken.append(best)
         badges[number] = [round(float(best[1]), 6), round(float(best[0]), 6)]
     return badges
+
+
+def _middle(line: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the point half way along a line."""
+    far = np.concatenate(([0.0], np.cumsum(np.hypot(*np.diff(line, axis=0).T))))
+    return np.array([np.interp(far[-1] / 2, far, column) for column in line.T])
 
 
 def _ends(record: "Record", drawing: Drawing) -> dict[str, list[float]] | None:

@@ -12,7 +12,7 @@ from routesim.bundled import scenario_folder, scenario_names
 from routesim.errors import RoutesimError, ScenarioError
 from routesim.results import Scalar
 from routesim.scenario.choices import nearest
-from routesim.scenario.kinds import KINDS, AnyScenario
+from routesim.scenario.kinds import KINDS, LONGEST_TITLE, AnyScenario
 
 _Tagged: TypeAlias = Annotated[AnyScenario, Field(discriminator="kind")]
 _SCENARIO: TypeAdapter[AnyScenario] = TypeAdapter(_Tagged)
@@ -56,10 +56,13 @@ def parse_scenario(
 
 
 def at_point(scenario: AnyScenario, values: Mapping[str, Any], source: str = "scenario") -> AnyScenario:
-    """Return a scenario without its sweep, with these values of the swept fields."""
+    """Return a scenario without its sweep, with these values of the swept fields, which its title tells."""
     content = scenario.model_dump(by_alias=True, exclude_none=True, exclude={"sweep"})
     for name, value in values.items():
         _set(content, name.split("."), value, f"{source}: sweep.{name}")
+    told = ", ".join(f"{name.rpartition('.')[2]} {_scalar(value)}" for name, value in values.items())
+    if told and told.isprintable() and len(titled := f"{scenario.title} ({told})") <= LONGEST_TITLE:
+        content["title"] = titled
     words = ", ".join(f"{name} = {value!r}" for name, value in values.items())
     return _validated(content, f"{source}: at {words}" if words else source, None)
 

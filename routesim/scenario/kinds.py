@@ -31,6 +31,8 @@ MOST_CELLS = 1 << 24  # arms or edges x counts
 WINDOW = Field(ge=0, le=100_000, description="how many rounds an edge remembers")
 NOISE_VARIANCE = Field(ge=0, le=1e6, description="the variance of the Gaussian noise of a reward")
 
+LONGEST_TITLE = 200
+
 
 class Bandit(Frozen):
     """Plain arms; unless given, their base rewards are drawn uniformly from (0, 1), anew for each replication."""
@@ -243,7 +245,7 @@ class TrafficRoads(RoadSource):
 class Scenario(Frozen):
     """What all kinds of scenarios have in common."""
 
-    title: str = Field(min_length=1, max_length=200, description="the story in one line")
+    title: str = Field(min_length=1, max_length=LONGEST_TITLE, description="the story in one line")
     replications: int = Field(ge=1, le=100_000, description="independent runs of each learner")
     seed: int = Field(ge=0, le=2**63 - 1, description="where all chance comes from")
     sweep: dict[str, tuple[Any, ...]] = Field(
