@@ -189,7 +189,7 @@ def _played_rounds(
         np.add.at(earned, mine[shown], run.play_rewards[shown])
         rewards = np.bincount(run.plays[:, 0], run.play_rewards, len(spans))
         curves[place] = sign * rewards / spans
-        regret[place] = np.interp(ends, _row_ends(run), run.regret) / ends
+        regret[place] = _at_steps(run, run.regret) / ends
     length = spans[:, np.newaxis] * len(runs)
     return Played(
         label,
@@ -231,17 +231,18 @@ def _best(groups: Mapping[str, Sequence[Run]], sign: float) -> dict[str, Floats]
 
 
 def _comparator_curve(run: Run) -> Floats:
-    """Return the mean of each step, from totals at the ends of the rows."""
+    """Return what the comparator earned a round in each step."""
     if run.comparator_rewards is None:
         return np.full(len(run.step_ends), run.comparator_value)
-    ends = _row_ends(run)
-    totals = np.concatenate(([0.0], np.cumsum(run.comparator_rewards * np.diff(ends, prepend=0))))
-    at = np.interp(run.step_ends, np.concatenate(([0], ends)), totals)
-    return np.asarray(np.diff(at, prepend=0.0) / np.diff(run.step_ends, prepend=0), dtype=np.float64)
+    spans = 1 if run.ends is None else np.diff(run.ends, prepend=0)
+    totals = _at_steps(run, np.cumsum(run.comparator_rewards * spans))
+    return np.asarray(np.diff(totals, prepend=0.0) / np.diff(run.step_ends, prepend=0), dtype=np.float64)
 
 
-def _row_ends(run: Run) -> NDArray[np.int64]:
-    return np.arange(1, run.rounds + 1) if run.ends is None else run.ends
+def _at_steps(run: Run, totals: Floats) -> Floats:
+    """Return at the ends of steps what has added up at the ends of the rows, and was nothing before the first."""
+    ends = np.arange(1, run.rounds + 1) if run.ends is None else run.ends
+    return np.interp(run.step_ends, np.concatenate(([0], ends)), np.concatenate(([0.0], totals)))
 
 
 def record_traffic(

@@ -277,6 +277,11 @@ def test_a_thinned_run_has_nearly_the_same_regret() -> None:
     regret = record(thin).learners[0].regret
     assert regret is not None
     assert_allclose(regret.mean, 0.0, atol=1e-9)
+    few = rs.run(roads(), rs.ShortestPath(), 960, keep=4).thinned(4)
+    lost = record(few).learners[0].regret
+    assert lost is not None
+    # 15 s a round from the second on; a row of 240 rounds is known by its end alone.
+    assert_allclose(lost.mean, [(15 * 240 - 20) / 240] * 12 + [15 - 20 / end for end in range(260, 961, 20)], rtol=1e-9)
     assert_allclose(record(full).learners[0].regret.mean, 0.0, atol=1e-9)  # type: ignore[union-attr]  # it has one
 
 
