@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from browser import Browser
 from command_line import SEVEN, command, environment, everything, routesim, small, summary_of
+from driving import work_through
 
 import routesim as rs
 from routesim.scenario import scenario_names
@@ -69,7 +70,7 @@ def test_every_scenario_runs_at_a_short_horizon_and_its_page_is_drawn(
         chromium_if_any.look()
         chromium_if_any.open(results[0] / "map.html")
         assert chromium_if_any.js("return Page.views.length") == (1 if len(summary["table"]) == 1 else 2)
-        chromium_if_any.js("Page.go(0)")
+        work_through(chromium_if_any)
         assert (chromium_if_any.requests(), chromium_if_any.complaints()) == ([], [])
 
 

@@ -1,6 +1,5 @@
 """The page in a real browser: drawn without a network, moved by slider, player, keys and clicks, on any screen."""
 
-import io
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,74 +7,12 @@ import numpy as np
 import pytest
 import records
 from browser import Browser
-from PIL import Image
+from driving import click, image, near, press, spot, top_level, work_through
 
-from routesim.report.page import UNUSED, write_page
+from routesim.report.page import write_page
 from routesim.report.palette import LOAD_CLASSES
 
 MAPS = Path(__file__).parents[2] / "maps"
-
-
-def click(browser: Browser, x: float, y: float) -> None:
-    at = {"x": x, "y": y, "button": "left", "clickCount": 1}
-    browser.cdp("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
-    browser.cdp("Input.dispatchMouseEvent", type="mousePressed", **at)
-    browser.cdp("Input.dispatchMouseEvent", type="mouseReleased", **at)
-
-
-def press(browser: Browser, key: str, code: int, text: str = "") -> None:
-    values = {"key": key, "windowsVirtualKeyCode": code, "code": key if len(key) > 1 else "Space"}
-    browser.cdp("Input.dispatchKeyEvent", type="keyDown", text=text, **values)
-    browser.cdp("Input.dispatchKeyEvent", type="keyUp", **values)
-
-
-def image(browser: Browser) -> np.ndarray:
-    browser.painted()
-    return np.asarray(Image.open(io.BytesIO(browser.screenshot())).convert("RGB")).astype(int)
-
-
-def near(picture: np.ndarray, at: tuple[int, int], colour: str, reach: int = 4) -> bool:
-    """Whether a colour is seen around a place."""
-    x, y = at
-    wanted = [int(colour[i : i + 2], 16) for i in (1, 3, 5)]
-    around = picture[y - reach : y + reach + 1, x - reach : x + reach + 1]
-    return bool((np.abs(around - wanted).max(axis=2) < 12).any())
-
-
-def spot(browser: Browser, side: int, level: int) -> tuple[int, tuple[int, int]]:
-    """As `open_spot`, where there is one."""
-    found = open_spot(browser, side, level)
-    assert found[0] >= 0
-    return found
-
-
-def open_spot(browser: Browser, side: int, level: int) -> tuple[int, tuple[int, int]]:
-    """The longest straight piece on screen of a class of load, clear of marks: its edge (-1: none), and its middle."""
-    edge, x, y = browser.js(
-        """const {map, loads} = Page.views[arguments[0]], holder = map.getContainer();
-        const box = holder.getBoundingClientRect();
-        const marks = [...holder.querySelectorAll('.leaflet-marker-icon, .leaflet-control, .node')]
-          .map((mark) => mark.getBoundingClientRect());
-        let best = [-1, 0, 0], far = 0;
-        loads.getLatLngs().forEach((line, edge) => {
-          if (loads.levels[edge] !== arguments[1]) return;
-          for (let k = 1; k < line.length; k += 1) {
-            const a = map.latLngToContainerPoint(line[k - 1]), b = map.latLngToContainerPoint(line[k]);
-            const x = box.left + (a.x + b.x) / 2, y = box.top + (a.y + b.y) / 2, size = a.distanceTo(b);
-            const hidden = marks.some((m) => x > m.left - 8 && x < m.right + 8 && y > m.top - 8 && y < m.bottom + 8);
-            const inside = x > box.left + 9 && x < box.right - 9 && y > box.top + 9 && y < box.bottom - 9;
-            if (size > far && inside && !hidden) { best = [edge, x, y]; far = size; }
-          }
-        });
-        return best;""",
-        side,
-        level,
-    )
-    return int(edge), (round(x), round(y))
-
-
-def top_level(browser: Browser, side: int) -> int:
-    return int(browser.js(f"return Math.max(...Page.views[{side}].loads.levels.filter((v) => v !== {UNUSED}))"))
 
 
 @pytest.mark.parametrize("name", records.MAKERS)
@@ -93,18 +30,14 @@ def test_every_kind_of_record_is_drawn_where_its_roads_are(browser: Browser, pag
 
 
 @pytest.mark.parametrize("path", sorted(MAPS.glob("*.html")), ids=lambda path: path.stem)
-def test_every_committed_map_opens_without_a_network(browser: Browser, path: Path) -> None:
+def test_every_committed_map_works_without_a_network(browser: Browser, path: Path) -> None:
     if path.stem == "index":
         browser.driver.get(path.as_uri())
         links = browser.js("return [...document.querySelectorAll('a.card')].map((a) => a.getAttribute('href'))")
         assert sorted(links) == sorted(page.name for page in MAPS.glob("*.html") if page.stem != "index")
         return
     browser.open(path)
-    for side in range(browser.js("return Page.views.length")):
-        # In a large city the few roads of the highest class can all lie beneath marks; some class is in the open.
-        levels = range(top_level(browser, side), -1, -1)
-        level, (_, at) = next((one, found) for one in levels if (found := open_spot(browser, side, one))[0] >= 0)
-        assert near(image(browser), at, LOAD_CLASSES[level].light)
+    work_through(browser)
 
 
 def test_the_slider_moves_everything(browser: Browser, pages: dict[str, Path]) -> None:
