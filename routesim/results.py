@@ -39,7 +39,7 @@ class Run:
 
     A thinned run has one row for a stretch of rounds: `ends` says after how many rounds each row ends (None: a row a
     round), rewards are means over its rounds, and its action is the last. All properties have one value a row, which
-    is that after the round where the row ends. What is `recorded` beside are then what rows do not tell.
+    is that after the round where the row ends. The fields called `recorded` then hold what rows do not tell.
 
     `edge_uses` says how often each edge was used in each step of time, and how dear it was to those who used it;
     `window` and the `network` are those of the environment. A run that knows them shows itself as a map.
