@@ -150,8 +150,10 @@ def draw_map(
     points = sorted(folder.glob("points/*/record.json"))
     if points:
         raise InputError(f"{folder} is a sweep with a map at each point; name one, such as {points[0].parent}")
-    target = out or folder / "map.html"
-    write_page(target, read_record(folder), learners=learner or None, step=None if step is None else step - 1)
+    target, record = out or folder / "map.html", read_record(folder)
+    if step is not None and step > len(record.step_ends):
+        raise InputError(f"--step runs from 1 to {len(record.step_ends)} here, got {step}")
+    write_page(target, record, learners=learner or None, step=None if step is None else step - 1)
     say(str(target))
 
 

@@ -205,7 +205,14 @@ def test_a_saved_run_is_drawn_too(tmp_path: Path) -> None:
     two = rs.RoundEnvironment.from_congestion(rs.ActionSet.arms(2), [0.9, 0.6], rs.congestion.Inverse(), 2, 0.1)
     rs.run(two, rs.UCB1(), 100, seed=0).save(tmp_path / "run")
     assert routesim("map", "run", cwd=tmp_path).stdout.strip() == "run/map.html"
-    assert "What UCB1 recommended" in (tmp_path / "run" / "map.html").read_text(encoding="utf-8")
+    page = (tmp_path / "run" / "map.html").read_text(encoding="utf-8")
+    assert "What UCB1 recommended" in page
+    # 100 rounds are 34 steps of three, the last of one; people count them from 1.
+    assert routesim("map", "run", "--step", "34", cwd=tmp_path).returncode == 0
+    assert (tmp_path / "run" / "map.html").read_text(encoding="utf-8") == page, "the last step is shown unless told"
+    out = routesim("map", "run", "--step", "35", cwd=tmp_path)
+    assert (out.returncode, out.stdout) == (2, "")
+    assert "--step runs from 1 to 34 here, got 35" in out.stderr
 
 
 @pytest.mark.parametrize(
