@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 import routesim as rs
 from benchmarks.side_by_side import best_seconds, note
-from routesim.contexts import unit_vectors
+from routesim.travellers.contexts import unit_vectors
 
 ARMS, WINDOW, FEATURES = 10, 2, 10
 ROUNDS = 200_000

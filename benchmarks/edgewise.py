@@ -21,7 +21,7 @@ from benchmarks.city_learning import networks
 from benchmarks.side_by_side import note
 from routesim.errors import FewerPathsWarning
 from routesim.planning import Planner
-from routesim.planning.edgewise import plan_paths
+from routesim.planning.edgewise.planner import plan_paths
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "tests" / "planning"))
 from edgewise_instances import FAMILIES, draw_instance, exact_optimum, grid_edges

@@ -15,7 +15,7 @@ import numpy as np
 
 import routesim as rs
 from benchmarks.side_by_side import best_seconds, note
-from routesim.planning.exact import ExactPlanner
+from routesim.planning.exact.planner import ExactPlanner
 
 HERE = Path(__file__).parent
 

@@ -17,8 +17,8 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.side_by_side import note
-from routesim.record import Played, Record
 from routesim.report.page import write_page
+from routesim.results.record import Played, Record
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "tests" / "report"))
 from browser import Browser, find_chromium

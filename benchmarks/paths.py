@@ -18,8 +18,8 @@ import numpy as np
 
 import routesim
 from benchmarks.side_by_side import note
-from routesim import paths as rp
-from routesim.search import ROUNDING, Floats
+from routesim.roads import candidates as rp
+from routesim.roads.shortest import ROUNDING, Floats
 
 K = 8
 PEER = f"the same through networkx {nx.__version__}"

@@ -19,8 +19,8 @@ from pathlib import Path
 import osmnx
 
 from benchmarks.side_by_side import note
-from routesim.cities import load_city
-from routesim.network import RoadNetwork
+from routesim.roads.cities import load_city
+from routesim.roads.network import RoadNetwork
 
 _ROOT = Path(os.environ.get("ROUTESIM_SHARED", Path(__file__).parents[1] / ".." / "shared"))
 SHARED = _ROOT / "data" if (_ROOT / "data").is_dir() else _ROOT

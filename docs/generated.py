@@ -56,7 +56,8 @@ def scenario_choices() -> str:
 
 def bundled_scenarios() -> str:
     """Return the bundled scenarios with their kind and title."""
-    from routesim.scenario import load_scenario, scenario_names
+    from routesim.scenario.bundled import scenario_names
+    from routesim.scenario.files import load_scenario
 
     rows = [(name, load_scenario(name)) for name in scenario_names()]
     lines = [f"| `{name}` | {one.kind} | {_cell(one.title)} |" for name, one in rows]

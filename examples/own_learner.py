@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import routesim as rs
-from routesim.environment import Knowledge
+from routesim.rounds.environment import Knowledge
 
 rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000
 

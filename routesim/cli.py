@@ -34,7 +34,7 @@ def _show_version(wanted: bool) -> None:
 
 
 def _names(incomplete: str) -> list[str]:
-    from routesim.bundled import scenario_names
+    from routesim.scenario.bundled import scenario_names
 
     return [name for name in scenario_names() if name.startswith(incomplete)]
 
@@ -52,7 +52,8 @@ def _common(
 def scenarios(as_json: AsJson = False) -> None:
     """List the named scenarios."""
     from routesim.console import say, say_json
-    from routesim.scenario import load_scenario, scenario_names
+    from routesim.scenario.bundled import scenario_names
+    from routesim.scenario.files import load_scenario
 
     known = {name: load_scenario(name) for name in scenario_names()}
     if as_json:
@@ -65,8 +66,8 @@ def scenarios(as_json: AsJson = False) -> None:
 @app.command()
 def cities(as_json: AsJson = False) -> None:
     """List the bundled cities."""
-    from routesim.cities import list_cities, load_city
     from routesim.console import say, say_json
+    from routesim.roads.cities import list_cities, load_city
 
     networks = {name: load_city(name) for name in list_cities()}
     if as_json:
@@ -111,7 +112,7 @@ def run(
     try:
         with ProgressBar(quiet=quiet) as bar:
             from routesim.runner.execution import run_scenario
-            from routesim.scenario import load_scenario
+            from routesim.scenario.files import load_scenario
 
             outcome = run_scenario(
                 load_scenario(name_or_file, rounds=rounds, seed=seed, replications=replications),
@@ -144,8 +145,8 @@ def draw_map(
     """Draw the page of a finished run again."""
     from routesim.console import say
     from routesim.errors import InputError
-    from routesim.recording import read_record
     from routesim.report.page import write_page
+    from routesim.results.from_results import read_record
 
     points = sorted(folder.glob("points/*/record.json"))
     if points:
@@ -166,8 +167,8 @@ def import_roads(
 ) -> None:
     """Turn a place or a file into a road network file."""
     from routesim.console import note_warnings, say
-    from routesim.importers import read_network, write_network
-    from routesim.network import RoadNetwork
+    from routesim.roads.importers import read_network, write_network
+    from routesim.roads.network import RoadNetwork
 
     note_warnings(quiet=False)
     known = Path(place_or_file).exists() or Path(place_or_file).suffix
@@ -180,7 +181,7 @@ def import_roads(
 def schema() -> None:
     """Write the JSON schema of scenario files, for editors that complete and check TOML."""
     from routesim.console import say_json
-    from routesim.scenario import scenario_schema
+    from routesim.scenario.files import scenario_schema
 
     say_json(scenario_schema())
 

@@ -119,6 +119,6 @@ def show_table(title: str, columns: list[str], rows: list[list[str]]) -> None:
 
 def resume_hint(folder: Path, command: str) -> str:
     """Return what to say when a run was stopped."""
-    from routesim.folders import is_unfinished
+    from routesim.storage.folders import is_unfinished
 
     return f"stopped; go on with: {command}" if is_unfinished(folder) else "stopped"

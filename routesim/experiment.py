@@ -13,20 +13,20 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from routesim.checkpoint import Checkpoint, fingerprint, postponed_interrupts
 from routesim.checks import whole
-from routesim.contextual import ContextualEnvironment, ContextualPolicy, Fit
-from routesim.environment import RoundEnvironment, Tally, Trace
 from routesim.errors import InputError, RoutesimError
 from routesim.learners.base import Epoch, EpochLearner, Learner
 from routesim.learners.baselines import Oracle
 from routesim.planning import plan
 from routesim.planning.base import Plan
-from routesim.planning.contextual import ContextualPlanner
-from routesim.planning.exact import TablePolicy, fits
-from routesim.results import Run
-from routesim.state import State, join, part, resumable
-from routesim.traces import TraceKeeper, row_sums
+from routesim.planning.contextual.exact import ContextualPlanner
+from routesim.planning.exact.planner import TablePolicy, fits
+from routesim.results.run import Run
+from routesim.rounds.contextual import ContextualEnvironment, ContextualPolicy, Fit
+from routesim.rounds.environment import RoundEnvironment, Tally, Trace
+from routesim.rounds.trace import TraceKeeper, row_sums
+from routesim.storage.checkpoint import Checkpoint, fingerprint, postponed_interrupts
+from routesim.storage.state import State, join, part, resumable
 
 EnvironmentMaker: TypeAlias = Callable[[np.random.Generator], RoundEnvironment]
 Progress: TypeAlias = Callable[[int], None]

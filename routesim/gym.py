@@ -19,16 +19,16 @@ except ModuleNotFoundError as missing:
     advice = "install it with: pip install 'routesim[gym]'"
     raise ModuleNotFoundError(f"these environments need {missing.name}; {advice}", name=missing.name) from None
 
-from routesim.actions import ActionSet
 from routesim.checks import number, whole
-from routesim.contextual import ContextualEnvironment
-from routesim.environment import RoundEnvironment
 from routesim.errors import InputError
 from routesim.experiment import generators
-from routesim.routers.basic import candidates
-from routesim.routing import Departures, Driven, Routes, TrafficTask
-from routesim.simulator import Drive, TrafficSimulator
-from routesim.traffic import Traffic
+from routesim.rounds.actions import ActionSet
+from routesim.rounds.contextual import ContextualEnvironment
+from routesim.rounds.environment import RoundEnvironment
+from routesim.traffic.protocol import Departures, Driven, Routes, TrafficTask
+from routesim.traffic.result import Traffic
+from routesim.traffic.routers.basic import candidates
+from routesim.traffic.simulator import Drive, TrafficSimulator
 
 Seen: TypeAlias = dict[str, Any]
 Step: TypeAlias = tuple[Seen, float, bool, bool, dict[str, Any]]

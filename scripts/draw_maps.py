@@ -11,16 +11,17 @@ import subprocess
 import sys
 from pathlib import Path
 
-from routesim.record import RECORD, Record
 from routesim.report.index import Card, thumbnail, write_index
 from routesim.report.page import write_page
+from routesim.results.record import RECORD, Record
 
 _WITHOUT_ROADS = ("bandit", "contextual")
 
 
 def city_scenarios() -> list[str]:
     """Return the names of the scenarios that take place on roads."""
-    from routesim.scenario import load_scenario, scenario_names
+    from routesim.scenario.bundled import scenario_names
+    from routesim.scenario.files import load_scenario
 
     return [name for name in scenario_names() if load_scenario(name).kind not in _WITHOUT_ROADS]
 

@@ -7,7 +7,7 @@ import networkx as nx
 import numpy as np
 from hypothesis import strategies as st
 
-from routesim.search import Edges, Floats, Graph
+from routesim.roads.shortest import Edges, Floats, Graph
 
 
 class Case(NamedTuple):

@@ -13,7 +13,7 @@ from command_line import SEVEN, command, environment, everything, routesim, smal
 from driving import work_through
 
 import routesim as rs
-from routesim.scenario import scenario_names
+from routesim.scenario.bundled import scenario_names
 
 
 def test_help_and_version(tmp_path: Path) -> None:

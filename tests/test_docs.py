@@ -128,7 +128,7 @@ def test_a_browser_asks_for_nothing_from_elsewhere(site: Path, tmp_path: Path) -
 
 
 def test_every_scenario_field_stands_in_the_reference(site: Path) -> None:
-    from routesim.scenario import scenario_schema
+    from routesim.scenario.files import scenario_schema
 
     shown = (site / "reference" / "scenario.html").read_text(encoding="utf-8")
     definitions = [one for one in scenario_schema()["$defs"].values() if "properties" in one]
@@ -165,7 +165,7 @@ def test_the_result_folder_holds_what_the_reference_says(tmp_path: Path) -> None
     from pyarrow import parquet
 
     from routesim.runner.execution import run_scenario
-    from routesim.scenario import parse_scenario
+    from routesim.scenario.files import parse_scenario
 
     text = (DOCS / "reference" / "results.md").read_text(encoding="utf-8")
     for kind, scenario in SMALL.items():

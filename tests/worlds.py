@@ -6,7 +6,7 @@ import networkx as nx
 import numpy as np
 
 import routesim as rs
-from routesim.contexts import unit_vectors
+from routesim.travellers.contexts import unit_vectors
 
 ROUNDS = 400
 

@@ -4,11 +4,11 @@ from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
-from routesim.contextual import ContextualPolicy, Fit
-from routesim.environment import Feedback, Knowledge, Observation, Tally, Task
 from routesim.planning.cycles import CyclePolicy
-from routesim.planning.exact import TablePolicy
-from routesim.routes import Action
+from routesim.planning.exact.planner import TablePolicy
+from routesim.rounds.contextual import ContextualPolicy, Fit
+from routesim.rounds.environment import Feedback, Knowledge, Observation, Tally, Task
+from routesim.rounds.numbering import Action
 
 
 @runtime_checkable

@@ -10,17 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from routesim.checks import number
-from routesim.contextual import ContextualPolicy, Fit
-from routesim.environment import Feedback, Knowledge, Observation, Tally, Task
 from routesim.errors import InputError
 from routesim.learners.base import Epoch
 from routesim.learners.carcb import AnyPolicy, Plans
 from routesim.planning import Planner
 from routesim.planning.base import Policy
 from routesim.planning.cycles import CyclePolicy
-from routesim.planning.exact import TablePolicy
-from routesim.routes import Action
-from routesim.state import State, collect, join, part, put_back, restore_rng, rng_state
+from routesim.planning.exact.planner import TablePolicy
+from routesim.rounds.contextual import ContextualPolicy, Fit
+from routesim.rounds.environment import Feedback, Knowledge, Observation, Tally, Task
+from routesim.rounds.numbering import Action
+from routesim.storage.state import State, collect, join, part, put_back, restore_rng, rng_state
 
 
 class _ActionAverages(ABC):

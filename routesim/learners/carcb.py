@@ -8,15 +8,15 @@ from typing import Any, ClassVar, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from routesim.contexts import Contexts
-from routesim.contextual import ContextualPolicy, Fit, StepPolicy
-from routesim.environment import Feedback, Knowledge, Observation, Task
 from routesim.errors import InputError
 from routesim.learners.base import Epoch
-from routesim.planning.contextual import ContextualPlanner
-from routesim.planning.contextual_edgewise import EdgeTolls, EdgewiseContextualPlanner
-from routesim.planning.exact import fits
-from routesim.state import State, collect, join, named, part, put_back, taken
+from routesim.planning.contextual.edgewise import EdgeTolls, EdgewiseContextualPlanner
+from routesim.planning.contextual.exact import ContextualPlanner
+from routesim.planning.exact.planner import fits
+from routesim.rounds.contextual import ContextualPolicy, Fit, StepPolicy
+from routesim.rounds.environment import Feedback, Knowledge, Observation, Task
+from routesim.storage.state import State, collect, join, named, part, put_back, taken
+from routesim.travellers.contexts import Contexts
 
 Floats: TypeAlias = NDArray[np.float64]
 ContextualMethod: TypeAlias = Literal["auto", "exact", "edgewise"]

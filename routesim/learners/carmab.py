@@ -7,15 +7,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from routesim.checks import number
-from routesim.environment import Feedback, Knowledge, Observation, Tally, Task
 from routesim.errors import InputError
 from routesim.learners.base import Epoch
 from routesim.planning import Method, Planner, checked_method
 from routesim.planning.base import Plan, Policy
 from routesim.planning.cycles import CyclePolicy
-from routesim.planning.exact import TablePolicy
-from routesim.routes import Action
-from routesim.state import State, collect, join, part, put_back
+from routesim.planning.exact.planner import TablePolicy
+from routesim.rounds.environment import Feedback, Knowledge, Observation, Tally, Task
+from routesim.rounds.numbering import Action
+from routesim.storage.state import State, collect, join, part, put_back
 
 
 @dataclass

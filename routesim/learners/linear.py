@@ -7,9 +7,9 @@ from typing import ClassVar, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from routesim.environment import Feedback, Knowledge, Observation, Task
 from routesim.errors import InputError
-from routesim.state import State, collect, join, part, put_back, restore_rng, rng_state
+from routesim.rounds.environment import Feedback, Knowledge, Observation, Task
+from routesim.storage.state import State, collect, join, part, put_back, restore_rng, rng_state
 
 Floats: TypeAlias = NDArray[np.float64]
 

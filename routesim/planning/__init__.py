@@ -6,15 +6,15 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from routesim.actions import ActionSet
 from routesim.errors import InputError
 from routesim.planning.base import Plan, Policy
-from routesim.planning.choices import PathSet, RoadGraph
-from routesim.planning.edgewise import WarmStart, plan_graph, plan_paths
-from routesim.planning.exact import ExactPlanner, fits
+from routesim.planning.edgewise.choices import PathSet, RoadGraph
+from routesim.planning.edgewise.planner import WarmStart, plan_graph, plan_paths
+from routesim.planning.exact.planner import ExactPlanner, fits
 from routesim.planning.stored import edgewise_state, restored_edgewise, restored_exact, table_state
-from routesim.reward_checks import checked_rewards, checked_window
-from routesim.state import State
+from routesim.rounds.actions import ActionSet
+from routesim.rounds.checks import checked_rewards, checked_window
+from routesim.storage.state import State
 
 Method: TypeAlias = Literal["auto", "exact", "karp", "edgewise"]
 METHODS: tuple[Method, ...] = ("auto", "exact", "karp", "edgewise")

@@ -6,7 +6,7 @@ from typing import Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from routesim.compiled import kernel
+from routesim.kernels import kernel
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -7,14 +7,14 @@ from numpy.typing import NDArray
 
 from routesim.errors import ResultsError
 from routesim.planning.base import Plan, Policy
-from routesim.planning.choices import PathSet, RoadGraph, merge_edges
-from routesim.planning.count_policy import CountPolicy
 from routesim.planning.cycles import CyclePolicy
-from routesim.planning.edgewise import Action, WarmStart
-from routesim.planning.exact import ExactPlanner, TablePolicy
-from routesim.planning.index_policy import EdgeValues, IndexPolicy
-from routesim.planning.single_edge import plain_window
-from routesim.state import State, check_numbers, collect, join, named, pack_rows, part, taken, unpack_rows
+from routesim.planning.edgewise.choices import PathSet, RoadGraph, merge_edges
+from routesim.planning.edgewise.count_policy import CountPolicy
+from routesim.planning.edgewise.index_policy import EdgeValues, IndexPolicy
+from routesim.planning.edgewise.planner import Action, WarmStart
+from routesim.planning.edgewise.single_edge import plain_window
+from routesim.planning.exact.planner import ExactPlanner, TablePolicy
+from routesim.storage.state import State, check_numbers, collect, join, named, pack_rows, part, taken, unpack_rows
 
 _NUMBERS = ("value", "bound", "value_error")
 

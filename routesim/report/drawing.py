@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from routesim.network import GEOGRAPHIC, RoadNetwork
+from routesim.roads.network import GEOGRAPHIC, RoadNetwork
 
 if TYPE_CHECKING:
-    from routesim.record import Record
+    from routesim.results.record import Record
 
 Line: TypeAlias = NDArray[np.float64]
 

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from routesim.errors import InputError
-from routesim.record import Record
-from routesim.recording import record
 from routesim.report.assets import escape, write_text
 from routesim.report.page import page_text
+from routesim.results.from_results import record
+from routesim.results.record import Record
 
 if TYPE_CHECKING:
-    from routesim.recording import Results
+    from routesim.results.from_results import Results
 
 _HEIGHT_PX = 760
 

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from routesim.network import GEOGRAPHIC
 from routesim.report.assets import whole_file, write_text
 from routesim.report.drawing import draw
 from routesim.report.routes_table import edge_name, route_rows
+from routesim.roads.network import GEOGRAPHIC
 
 if TYPE_CHECKING:
-    from routesim.record import Record
+    from routesim.results.record import Record
 
 ROUTES, ROADS = "routes.geojson", "roads.gpkg"
 

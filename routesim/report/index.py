@@ -17,7 +17,7 @@ from routesim.report.drawing import draw
 from routesim.report.palette import LIGHT_GROUND, LOAD_CLASSES, load_classes
 
 if TYPE_CHECKING:
-    from routesim.record import Record
+    from routesim.results.record import Record
 
 INDEX = "index.html"
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"

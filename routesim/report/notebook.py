@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from routesim.recording import can_be_drawn
 from routesim.report.assets import Markup, bare_map, escape, own_file, render
 from routesim.report.drawing import draw_network
 from routesim.report.drawn import draw_map, framed
 from routesim.report.packing import Bulk, pack_lines, safe_json
 from routesim.report.page import backdrop
+from routesim.results.from_results import can_be_drawn
 
 if TYPE_CHECKING:
-    from routesim.network import RoadNetwork
-    from routesim.results import Run
-    from routesim.traffic import Traffic
+    from routesim.results.run import Run
+    from routesim.roads.network import RoadNetwork
+    from routesim.traffic.result import Traffic
 
 _HEIGHT_PX = 380
 _MOST_LABELS = 12

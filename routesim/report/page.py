@@ -17,8 +17,8 @@ from routesim.report.plots import class_shares
 from routesim.report.routes_table import edge_name, route_rows
 
 if TYPE_CHECKING:
-    from routesim.network import RoadNetwork
-    from routesim.record import Played, Record
+    from routesim.results.record import Played, Record
+    from routesim.roads.network import RoadNetwork
 
 UNUSED = 255
 _SCRIPTS = ("words", "roads", "charts", "maps", "cards", "page")

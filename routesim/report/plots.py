@@ -9,13 +9,13 @@ from numpy.typing import NDArray
 
 from routesim.errors import InputError, ResultsError
 from routesim.report.palette import CURVE_COLOURS, DASHES, LOAD_CLASSES, class_ranges, load_classes
-from routesim.results import Band, Run, regret_band
+from routesim.results.run import Band, Run, regret_band
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from routesim.record import Played, Record
+    from routesim.results.record import Played, Record
 
 # Legends have fixed places: matplotlib's own search for the best one takes seconds on long curves.
 MEASURE, TRAVEL_TIMES, LOAD = "measure.svg", "travel_times.svg", "load.svg"

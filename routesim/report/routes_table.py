@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from routesim.network import RoadNetwork
+from routesim.roads.network import RoadNetwork
 
 if TYPE_CHECKING:
-    from routesim.record import Played, Record
+    from routesim.results.record import Played, Record
 
 
 class RouteRow(NamedTuple):

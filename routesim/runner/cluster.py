@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from routesim.errors import InputError, LostWorkerError, RoutesimError
-from routesim.folders import put, writing
 from routesim.runner.work import Listener, Unit, UnitJob, one_thread
+from routesim.storage.folders import put, writing
 
 if TYPE_CHECKING:
     from distributed import Client

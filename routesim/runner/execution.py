@@ -11,14 +11,16 @@ from typing import Any, NamedTuple
 
 from routesim.checks import whole
 from routesim.errors import RoutesimError
-from routesim.results import Scalar
+from routesim.results.run import Scalar
 from routesim.runner.cluster import do_on_cluster
 from routesim.runner.local import Crew, cores
-from routesim.runner.results import Finished, ReportJob, about_scenario, versions
+from routesim.runner.outputs import Finished, ReportJob, about_scenario, versions
 from routesim.runner.sweep import write_sweep
 from routesim.runner.work import Job, UnitJob
 from routesim.runner.workspace import Identity, Workspace, open_workspace, read_summary
-from routesim.scenario import AnyScenario, fingerprint, points, to_toml, units
+from routesim.scenario.files import fingerprint, points, to_toml
+from routesim.scenario.kinds import AnyScenario
+from routesim.scenario.units import units
 
 
 class Standing(NamedTuple):

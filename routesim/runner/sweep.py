@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from routesim.report.sweep import measure, plot_sweep
-from routesim.results import Scalar
-from routesim.runner.results import Finished, write_summary
+from routesim.results.run import Scalar
+from routesim.runner.outputs import Finished, write_summary
 
 Points = Sequence[tuple[str, Mapping[str, Scalar]]]
 

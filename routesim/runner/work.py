@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import Protocol, TypeAlias
 
-from routesim.folders import put, writing
+from routesim.storage.folders import put, writing
 
 Progress: TypeAlias = Callable[[int], None]
 """Called with what was done since the last call, in rounds or vehicles."""

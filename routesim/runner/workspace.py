@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from routesim.errors import ResultsError
-from routesim.folders import (
+from routesim.storage.folders import (
     RUN,
     SUMMARY,
     UNFINISHED,

@@ -24,12 +24,12 @@ from routesim.learners.baselines import (
 from routesim.learners.carcb import CARCB
 from routesim.learners.carmab import CARMAB
 from routesim.learners.linear import LinearGreedy, LinearThompsonSampling, LinUCB
-from routesim.routers import as_router
-from routesim.routers.basic import CompliantRouter, FreeFlowRouter, GreedyRouter, LogitRouter
-from routesim.routers.contextual import CARCBRouter
-from routesim.routers.learning import CARMABRouter
-from routesim.routers.planned import PlannedRouter
-from routesim.routing import Router
+from routesim.traffic.protocol import Router
+from routesim.traffic.routers import as_router
+from routesim.traffic.routers.basic import CompliantRouter, FreeFlowRouter, GreedyRouter, LogitRouter
+from routesim.traffic.routers.contextual import CARCBRouter
+from routesim.traffic.routers.learning import CARMABRouter
+from routesim.traffic.routers.planned import PlannedRouter
 
 CONTEXTUAL = ("CARCB", "CARCBRouter", "LinUCB", "LinearThompsonSampling", "LinearGreedy")
 """Learners that need travellers, or arms with features."""

@@ -5,10 +5,10 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
-from routesim.city_demand import load_demand, synthetic_zones
-from routesim.demand import HOUR_S, Demand
+from routesim.demand.cities import load_demand, synthetic_zones
+from routesim.demand.demand import HOUR_S, Demand
 from routesim.errors import InputError
-from routesim.network import RoadNetwork
+from routesim.roads.network import RoadNetwork
 from routesim.scenario.choices import Frozen
 from routesim.scenario.sources import Label
 

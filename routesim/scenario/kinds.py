@@ -8,20 +8,20 @@ from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias
 import numpy as np
 from pydantic import Field, field_validator, model_validator
 
-from routesim.actions import ActionSet, PathMethod
-from routesim.contexts import DrawnContexts, UniformContexts, unit_vectors
-from routesim.contextual import ContextualEnvironment
-from routesim.environment import RoundEnvironment
 from routesim.errors import FewerPathsWarning, InputError
 from routesim.experiment import EnvironmentMaker
-from routesim.features import RoadFeatures, Travellers
-from routesim.network import RoadNetwork
-from routesim.results import Scalar
+from routesim.results.run import Scalar
+from routesim.roads.network import RoadNetwork
+from routesim.rounds.actions import ActionSet, PathMethod
+from routesim.rounds.contextual import ContextualEnvironment
+from routesim.rounds.environment import RoundEnvironment
 from routesim.scenario.choices import CONTEXTUAL, CongestionChoice, Frozen, LearnerChoice, RouterChoice
 from routesim.scenario.demands import DemandChoice
 from routesim.scenario.sources import Place, RoadSource
-from routesim.simulator import TrafficSimulator
-from routesim.trip_costs import TripCosts
+from routesim.traffic.simulator import TrafficSimulator
+from routesim.travellers.contexts import DrawnContexts, UniformContexts, unit_vectors
+from routesim.travellers.features import RoadFeatures, Travellers
+from routesim.travellers.trip_costs import TripCosts
 
 Setting: TypeAlias = tuple[dict[str, Scalar], EnvironmentMaker | RoundEnvironment]
 """What sets one experiment of a scenario apart from the others, and its environment or the maker of it."""
@@ -121,7 +121,7 @@ class ContextualBandit(Frozen):
 
 
 class TravellersChoice(Frozen):
-    """Who travels, and what bothers them: cost terms as in `routesim.features`, in seconds a unit."""
+    """Who travels, and what bothers them: cost terms as in `routesim.travellers.features`, in seconds a unit."""
 
     classes: dict[str, float] = Field(min_length=1, description="classes of travellers with their shares")
     conditions: dict[str, float] = Field({}, description="conditions of a trip with their chances")

@@ -6,10 +6,10 @@ from typing import Any, Self, TypeAlias
 import networkx as nx
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
-from routesim.cities import list_cities, load_city
 from routesim.errors import InputError
-from routesim.importers import read_network
-from routesim.network import RoadNetwork
+from routesim.roads.cities import list_cities, load_city
+from routesim.roads.importers import read_network
+from routesim.roads.network import RoadNetwork
 from routesim.scenario.choices import Frozen, nearest
 
 Label: TypeAlias = int | str

@@ -9,16 +9,16 @@ from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
-from routesim.contextual import ContextualEnvironment
-from routesim.environment import RoundEnvironment
 from routesim.errors import InputError
 from routesim.experiment import Comparator, Progress, compare, instance, run
-from routesim.results import Run, Scalar
+from routesim.results.run import Run, Scalar
+from routesim.results.thinned_traffic import TrafficRun
+from routesim.rounds.contextual import ContextualEnvironment
+from routesim.rounds.environment import RoundEnvironment
 from routesim.scenario.demands import bin_seconds
 from routesim.scenario.files import fingerprint
 from routesim.scenario.kinds import AnyScenario, CityScenario, TrafficScenario
-from routesim.simulator import TrafficSimulator
-from routesim.traffic_run import TrafficRun
+from routesim.traffic.simulator import TrafficSimulator
 
 Part: TypeAlias = Run | TrafficRun
 Made = TypeVar("Made")

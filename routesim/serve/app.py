@@ -15,8 +15,8 @@ from fastapi.responses import HTMLResponse, JSONResponse, Response
 from numpy.typing import NDArray
 
 import routesim
-from routesim.network import RoadNetwork
 from routesim.report.assets import leaflet_script, leaflet_style
+from routesim.roads.network import RoadNetwork
 from routesim.serve.desk import Ends
 from routesim.serve.guard import LOOPBACK, MOST_BYTES, Guard
 from routesim.serve.messages import (

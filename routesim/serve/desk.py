@@ -14,11 +14,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from routesim.environment import Feedback, Observation, RoundEnvironment
 from routesim.errors import InputError, ResultsError
 from routesim.learners.base import Learner
+from routesim.rounds.environment import Feedback, Observation, RoundEnvironment
 from routesim.serve.served import Served, features_of
-from routesim.state import Resumable, State, check_numbers, join, named, part, resumable, taken, whole_from
+from routesim.storage.state import Resumable, State, check_numbers, join, named, part, resumable, taken, whole_from
 
 Ends = tuple[int, int]
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from routesim.errors import ResultsError
 from routesim.serve.desk import Decision
-from routesim.state import State
+from routesim.storage.state import State
 
 _FORMAT = "1"
 _FILE, _LOCK = "journal.sqlite", "lock.sqlite"

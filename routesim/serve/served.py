@@ -11,16 +11,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from routesim.actions import ActionSet
-from routesim.environment import RoundEnvironment
 from routesim.errors import FewerPathsWarning, InputError, ScenarioError
 from routesim.experiment import generators
-from routesim.features import TripSampler
 from routesim.learners.base import Learner
 from routesim.learners.carcb import CARCB
-from routesim.network import RoadNetwork
-from routesim.scenario import CityScenario, load_scenario
-from routesim.scenario.kinds import City
+from routesim.roads.network import RoadNetwork
+from routesim.rounds.actions import ActionSet
+from routesim.rounds.environment import RoundEnvironment
+from routesim.scenario.files import load_scenario
+from routesim.scenario.kinds import City, CityScenario
+from routesim.travellers.features import TripSampler
 
 MOST_WINDOW = (1 << 16) - 1  # counts are stored in two bytes
 MOST_CELLS = 1 << 24  # edges x counts, of which the mean time is kept

@@ -7,9 +7,9 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import routesim as rs
-from routesim.contexts import unit_vectors
 from routesim.errors import InputError
-from routesim.planning.contextual import ContextualPlanner
+from routesim.planning.contextual.exact import ContextualPlanner
+from routesim.travellers.contexts import unit_vectors
 
 SETTINGS = [(4, 4), (10, 2)]
 
@@ -139,7 +139,7 @@ def errors_of_theta(arms: int, window: int, seed: int, rounds: int) -> dict[int,
     world, learner = paper(arms, window, rounds, seed), rs.CARCB()
     learner.start(world.task("congestion", rounds), np.random.default_rng(seed))
     world.reset(np.random.default_rng(seed), rounds)
-    from routesim.environment import Trace
+    from routesim.rounds.environment import Trace
 
     now, errors = 0, {}
     while now < rounds:

@@ -7,8 +7,8 @@ import pytest
 from numpy.testing import assert_allclose
 
 import routesim as rs
-from routesim.contexts import unit_vectors
 from routesim.errors import InputError
+from routesim.travellers.contexts import unit_vectors
 
 ALL = [rs.LinUCB(), rs.LinUCB(blind=True), rs.LinearThompsonSampling(), rs.LinearGreedy()]
 

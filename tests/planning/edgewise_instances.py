@@ -7,7 +7,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from routesim.planning.choices import PathSet
+from routesim.planning.edgewise.choices import PathSet
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -12,7 +12,7 @@ from slow_twins import best_average_with_contexts, best_sequence, contextual_rew
 
 import routesim as rs
 from routesim.errors import InputError, TooManyStatesError
-from routesim.planning.contextual import ContextualPlanner
+from routesim.planning.contextual.exact import ContextualPlanner
 
 
 def instance(seed: int, n_actions: int, window: int, rounds: int) -> tuple[ContextualPlanner, np.ndarray]:

@@ -8,10 +8,10 @@ from instances import random_actions
 from numpy.testing import assert_allclose
 
 import routesim as rs
-from routesim.contexts import unit_vectors
 from routesim.errors import TooManyStatesError
-from routesim.planning.contextual import ContextualPlanner
-from routesim.planning.contextual_edgewise import EdgewiseContextualPlanner
+from routesim.planning.contextual.edgewise import EdgewiseContextualPlanner
+from routesim.planning.contextual.exact import ContextualPlanner
+from routesim.travellers.contexts import unit_vectors
 
 
 @settings(max_examples=30, deadline=None)

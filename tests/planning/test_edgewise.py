@@ -20,15 +20,15 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from routesim.errors import InputError, NoPathError
-from routesim.planning.choices import PathSet, RoadGraph, merge_edges, shortest_path
-from routesim.planning.count_policy import CountPolicy
 from routesim.planning.cycles import CyclePolicy, cycle_value, reorder, shortcut
-from routesim.planning.edge_models import HistoryModel, MajorantModel
-from routesim.planning.edgewise import EdgewiseResult, plan_graph, plan_paths
-from routesim.planning.flow_cycles import exchanges, flow_cycle
-from routesim.planning.index_policy import IndexPolicy
-from routesim.planning.prices import certified_bound
-from routesim.planning.single_edge import best_averages, plain_window, toll_values
+from routesim.planning.edgewise.choices import PathSet, RoadGraph, merge_edges, shortest_path
+from routesim.planning.edgewise.count_policy import CountPolicy
+from routesim.planning.edgewise.edge_models import HistoryModel, MajorantModel
+from routesim.planning.edgewise.flow_cycles import exchanges, flow_cycle
+from routesim.planning.edgewise.index_policy import IndexPolicy
+from routesim.planning.edgewise.planner import EdgewiseResult, plan_graph, plan_paths
+from routesim.planning.edgewise.prices import certified_bound
+from routesim.planning.edgewise.single_edge import best_averages, plain_window, toll_values
 
 Floats = NDArray[np.float64]
 

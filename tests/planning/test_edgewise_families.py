@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from edgewise_instances import FAMILIES, draw_instance, exact_optimum
 
-from routesim.planning.edgewise import plan_paths
+from routesim.planning.edgewise.planner import plan_paths
 
 _PER_FAMILY = 42
 

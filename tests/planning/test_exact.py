@@ -13,7 +13,7 @@ from slow_twins import (
 
 import routesim as rs
 from routesim.errors import InputError, TooManyStatesError
-from routesim.planning.exact import ExactPlanner
+from routesim.planning.exact.planner import ExactPlanner
 
 # (actions, window) pairs that keep the slow twins quick
 SIZES = [

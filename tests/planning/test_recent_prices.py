@@ -11,18 +11,18 @@ from numpy.typing import NDArray
 
 import routesim as rs
 from routesim.planning import Planner
-from routesim.planning.choices import PathSet
-from routesim.planning.edge_models import HistoryModel
-from routesim.planning.edgewise import plan_paths
-from routesim.planning.prices import certified_bound
-from routesim.planning.recent_prices import (
+from routesim.planning.edgewise.choices import PathSet
+from routesim.planning.edgewise.edge_models import HistoryModel
+from routesim.planning.edgewise.planner import plan_paths
+from routesim.planning.edgewise.prices import certified_bound
+from routesim.planning.edgewise.recent_prices import (
     arc_prices,
     certified_recent_bound,
     find_recent_prices,
     longest_memory,
     recent_window,
 )
-from routesim.planning.single_edge import plain_window
+from routesim.planning.edgewise.single_edge import plain_window
 
 Floats = NDArray[np.float64]
 

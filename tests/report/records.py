@@ -7,8 +7,8 @@ import networkx as nx
 import numpy as np
 
 import routesim as rs
-from routesim.record import Record
-from routesim.recording import record
+from routesim.results.from_results import record
+from routesim.results.record import Record
 
 ENDS = {
     "helsinki": ((24.9367, 60.1642), (24.9522, 60.1784)),

@@ -8,12 +8,12 @@ import pytest
 import records
 from browser import Browser
 
-from routesim.record import Record
 from routesim.report.assets import escape
 from routesim.report.index import Card, write_index
 from routesim.report.notebook import network_html
 from routesim.report.packing import safe_json
 from routesim.report.page import page_text, write_page
+from routesim.results.record import Record
 
 ACT = "window.broken=1"
 HOSTILE = (

@@ -15,13 +15,13 @@ import records
 
 import routesim as rs
 from routesim.errors import InputError, ResultsError
-from routesim.record import Record
 from routesim.report.drawing import draw, draw_network, ends
 from routesim.report.packing import PRECISION, pack_lines, quantise, safe_json
 from routesim.report.page import UNUSED, page_text, write_page
 from routesim.report.palette import load_classes
 from routesim.report.plots import class_shares
 from routesim.report.routes_table import route_rows
+from routesim.results.record import Record
 
 
 def parts(text: str) -> tuple[dict[str, object], dict[str, np.ndarray]]:

@@ -12,7 +12,7 @@ import routesim as rs
 from routesim.experiment import generators
 from routesim.serve.desk import Desk, Pair
 from routesim.serve.served import Served, load_served
-from routesim.state import State
+from routesim.storage.state import State
 
 
 @cache

@@ -1,0 +1,1 @@
+"""Assignment: static flows of a demand, as user equilibrium or system optimum."""

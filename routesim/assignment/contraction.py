@@ -1,0 +1,127 @@
+"""Fewer nodes for the same paths: dead ends left out, and roads without a junction joined to one link.
+
+Half the nodes of a city are bends or ends of streets. Paths between the nodes that demand knows never turn there,
+so the search can do without them: a link stands for a run of edges, and costs what they cost together.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from routesim.assignment.trees import Floats, Ints, Longs, Roads
+from routesim.kernels import kernel
+from routesim.roads.network import RoadNetwork
+
+
+class Links(NamedTuple):
+    """A graph of links sorted by tail; link k runs along the edges members[first[k] : first[k + 1]], in order.
+
+    `junctions` holds the nodes that are left, ascending, and `number` the position of each node in it or -1.
+    """
+
+    roads: Roads
+    first: Longs
+    members: Ints
+    junctions: Ints
+    number: Ints
+
+    def prices(self, by_edge: Floats) -> Floats:
+        """Return the price of every link."""
+        return np.add.reduceat(by_edge[self.members], self.first[:-1]) if len(self.members) else np.empty(0)
+
+    def spread(self, by_link: Floats, n_edges: int) -> Floats:
+        """Return the flow of every edge: that of its link, or none."""
+        flows = np.zeros(n_edges)
+        flows[self.members] = np.repeat(by_link, np.diff(self.first))
+        return flows
+
+
+def contract(network: RoadNetwork, ends: NDArray[np.int32]) -> Links:
+    """Return the links of a network on which demand starts and ends only at the nodes `ends`."""
+    kept = np.zeros(network.n_nodes, dtype=np.bool_)
+    kept[ends] = True
+    alive = _prune(network.tails, network.heads, kept, network.n_nodes)
+    junction = alive & (kept | network.no_through | ~_passable(network.tails, network.heads, alive))
+    tails, heads, lengths, members = _walk(
+        network.indptr, network.out_edges, network.tails, network.heads, alive, junction
+    )
+    order = np.argsort(tails, kind="stable")
+    starts = np.concatenate(([0], np.cumsum(lengths)))
+    first = np.concatenate(([0], np.cumsum(lengths[order])))
+    place = np.arange(first[-1]) - np.repeat(first[:-1] - starts[:-1][order], lengths[order])
+    junctions = np.flatnonzero(junction).astype(np.int32)
+    number = np.full(network.n_nodes, -1, dtype=np.int32)
+    number[junctions] = np.arange(len(junctions), dtype=np.int32)
+    link_tails, link_heads = number[tails[order]], number[heads[order]]
+    indptr = np.zeros(len(junctions) + 1, dtype=np.int64)
+    np.cumsum(np.bincount(link_tails, minlength=len(junctions)), out=indptr[1:])
+    roads = Roads(indptr, link_tails, link_heads, network.no_through[junctions])
+    return Links(roads, first.astype(np.int64), members[place], junctions, number)
+
+
+def _neighbours(tails: Ints, heads: Ints, alive: NDArray[np.bool_]) -> Longs:
+    """Return how many other nodes each live node is joined to."""
+    n_nodes = len(alive)
+    usable = alive[tails] & alive[heads] & (tails != heads)
+    one, other = tails[usable].astype(np.int64), heads[usable].astype(np.int64)
+    joined = np.unique(np.concatenate((one * n_nodes + other, other * n_nodes + one)))
+    return np.bincount(joined // n_nodes, minlength=n_nodes)
+
+
+def _prune(tails: Ints, heads: Ints, kept: NDArray[np.bool_], n_nodes: int) -> NDArray[np.bool_]:
+    """Mark the nodes left when nodes with a single neighbour, unless kept, are taken away again and again."""
+    alive = np.ones(n_nodes, dtype=np.bool_)
+    while True:
+        neighbours = _neighbours(tails, heads, alive)
+        ends = alive & ~kept & (neighbours <= 1)
+        if not ends.any():
+            return alive
+        alive &= ~ends
+
+
+def _passable(tails: Ints, heads: Ints, alive: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Mark nodes with two neighbours and no two parallel edges: who comes from one can only go on to the other."""
+    neighbours = _neighbours(tails, heads, alive)
+    order = np.lexsort((heads, tails))
+    twice = np.zeros(len(tails), dtype=np.bool_)
+    twice[order[1:]] = (tails[order[1:]] == tails[order[:-1]]) & (heads[order[1:]] == heads[order[:-1]])
+    parallel = np.zeros(len(alive), dtype=np.bool_)
+    parallel[tails[twice]] = parallel[heads[twice]] = True
+    return np.asarray((neighbours == 2) & ~parallel, dtype=np.bool_)
+
+
+@kernel
+def _walk(
+    indptr: Longs, out_edges: Ints, tails: Ints, heads: Ints, alive: NDArray[np.bool_], junction: NDArray[np.bool_]
+) -> tuple[Ints, Ints, Longs, Ints]:
+    """Follow every edge out of a junction to the next one; leave out what comes back or leads nowhere."""
+    link_tails, link_heads = np.empty(len(tails), dtype=np.int32), np.empty(len(tails), dtype=np.int32)
+    lengths, members = np.empty(len(tails), dtype=np.int64), np.empty(len(tails), dtype=np.int32)
+    links = used = 0
+    for start in range(len(alive)):
+        if not junction[start]:
+            continue
+        for edge in out_edges[indptr[start] : indptr[start + 1]]:
+            begin, before, node = used, start, heads[edge]
+            if not alive[node] or node == start:
+                continue
+            members[used] = edge
+            used += 1
+            while not junction[node]:
+                onward = -1
+                for candidate in out_edges[indptr[node] : indptr[node + 1]]:
+                    head = heads[candidate]
+                    if alive[head] and head != before and head != node:
+                        onward = candidate
+                if onward < 0:
+                    break
+                before, node = node, heads[onward]
+                members[used] = onward
+                used += 1
+            if not junction[node] or node == start:
+                used = begin
+                continue
+            link_tails[links], link_heads[links], lengths[links] = start, node, used - begin
+            links += 1
+    return link_tails[:links], link_heads[:links], lengths[:links], members[:used]

@@ -1,0 +1,85 @@
+"""Ready demands of the bundled cities: `load_demand(name)`.
+
+Coquimbo has 133 zones with their inhabitants, between which a gravity model spreads the trips. The other cities come
+without people, so their demand is synthetic: zones are spread over the roads as far from each other as they can be,
+and as many people are put into each as there are lane-metres of road nearer to it than to any other. It is a load
+on the roads of plausible shape, and says nothing about who lives or drives there.
+"""
+
+from collections.abc import Hashable, Mapping
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from routesim.demand.demand import HOUR_S, Demand
+from routesim.errors import InputError
+from routesim.roads.cities import load_city, load_zones
+from routesim.roads.network import RoadNetwork
+from routesim.roads.shortest import Graph, Workspace, shortest_tree
+
+SYNTHETIC_ZONES = 24
+# Vehicles an hour at which the user equilibrium's mean trip takes about 1.5 times as long as on empty roads: a heavy
+# morning. Made with `scripts/city_demand.py`.
+HEAVY_VPH: Mapping[str, float] = {
+    "cologne": 11_000.0,
+    "coquimbo": 98_000.0,
+    "gothenburg": 13_000.0,
+    "helsinki": 21_000.0,
+    "ingolstadt": 7_200.0,
+    "monaco": 20_000.0,
+    "nauru": 6_900.0,
+}
+
+
+class SyntheticZones(NamedTuple):
+    """Places and how many people are put there."""
+
+    node: tuple[Hashable, ...]
+    population: tuple[float, ...]
+
+
+def load_demand(
+    name: str,
+    vehicles: float | None = None,
+    start_s: float = 0.0,
+    end_s: float = HOUR_S,
+    *,
+    profile: ArrayLike = (1.0,),
+) -> Demand:
+    """Return the demand of a bundled city: `vehicles` in all between the two times, or a heavy load for them.
+
+    The load unless told is such that in the user equilibrium the mean trip takes about 1.5 times as long as on empty
+    roads (`HEAVY_VPH`).
+    """
+    network = load_city(name)
+    if vehicles is None:
+        vehicles = HEAVY_VPH[name] * (end_s - start_s) / HOUR_S
+    if name == "coquimbo":
+        return Demand.from_zones(network, load_zones(name), vehicles, start_s, end_s, profile=profile)
+    zones, mean_s = synthetic_zones(network)
+    return Demand.from_zones(network, zones, vehicles, start_s, end_s, decay_s=mean_s / 2, profile=profile)
+
+
+def synthetic_zones(network: RoadNetwork, k: int = SYNTHETIC_ZONES) -> tuple[SyntheticZones, float]:
+    """Return up to `k` zones, and the mean time in seconds between two of them on empty roads.
+
+    The first is the node nearest to the middle of all; each further one is the node that takes longest to reach from
+    those before.
+    """
+    if k < 2:
+        raise InputError(f"demand needs at least two zones, got k={k}")
+    graph = Graph(network.indptr, network.out_edges, network.tails, network.heads, network.no_through)
+    work = Workspace.build(graph)
+    middle = np.hypot(network.x - np.nanmean(network.x), network.y - np.nanmean(network.y))
+    chosen = [int(np.nanargmin(middle))]
+    times = [shortest_tree(graph, network.free_flow_s, chosen[0], workspace=work)[0]]
+    while len(chosen) < min(k, network.n_nodes):
+        nearest = np.min(times, axis=0)
+        chosen.append(int(np.argmax(np.where(np.isfinite(nearest), nearest, -1.0))))
+        times.append(shortest_tree(graph, network.free_flow_s, chosen[-1], workspace=work)[0])
+    home = np.argmin(np.stack(times), axis=0)[network.tails]
+    people = np.bincount(home, network.lanes * np.nan_to_num(network.length_m), len(chosen))
+    between = np.stack(times)[:, chosen]
+    mean_s = float(between.sum() / (len(chosen) * (len(chosen) - 1)))
+    return SyntheticZones(tuple(network.labels[node] for node in chosen), tuple(people.tolist())), mean_s

@@ -1,0 +1,309 @@
+"""What may be played in a round: a set of paths, or every path of a road graph.
+
+Both serve one or several origin-destination pairs, and answer one question: which action has the largest sum
+of edge values?
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from routesim.errors import InputError, NoPathError
+from routesim.kernels import kernel
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Edges = NDArray[np.int32]
+
+
+class Choices(Protocol):
+    """What the planner needs to know of an action set."""
+
+    @property
+    def n_edges(self) -> int:
+        """Edges are numbered 0 to n_edges - 1."""
+
+    @property
+    def rates(self) -> Floats:
+        """The share of rounds that serve each origin-destination pair; they sum to 1."""
+
+    def best(self, values: Floats, pair: int) -> tuple[float, Edges]:
+        """Return the largest sum of edge values of a pair's actions, rounded up, and that action's edges."""
+
+
+def _checked_rates(rates: Sequence[float] | Floats | None, n_pairs: int) -> Floats:
+    shares = np.ones(n_pairs) if rates is None else np.asarray(rates, dtype=np.float64)
+    if shares.shape != (n_pairs,) or not np.all(np.isfinite(shares)) or np.any(shares < 0) or shares.sum() <= 0:
+        raise InputError(f"rates must be {n_pairs} non-negative numbers, one a pair and not all 0, got {rates!r}")
+    return np.asarray(shares / shares.sum(), np.float64)
+
+
+@dataclass(frozen=True)
+class PathSet:
+    """Actions as rows of a CSR matrix.
+
+    The actions of pair k are `first_action[k]` to `first_action[k + 1] - 1`.
+    """
+
+    indptr: Ints
+    indices: Edges
+    n_edges: int
+    first_action: Ints = field(default_factory=lambda: np.empty(0, np.int64))
+    rates: Floats = field(default_factory=lambda: np.empty(0))
+
+    def __post_init__(self) -> None:
+        n_actions = self.indptr.size - 1
+        if n_actions < 1 or np.any(np.diff(self.indptr) < 1):
+            raise InputError(f"a path set needs at least one action and every action an edge, got indptr {self.indptr}")
+        if self.indices.size and (self.indices.min() < 0 or self.indices.max() >= self.n_edges):
+            raise InputError(f"edges must lie in 0..{self.n_edges - 1}, got {self.indices.min()}..{self.indices.max()}")
+        if self.first_action.size == 0:
+            object.__setattr__(self, "first_action", np.array([0, n_actions], np.int64))
+        n_pairs = self.first_action.size - 1
+        if self.first_action[0] != 0 or self.first_action[-1] != n_actions or np.any(np.diff(self.first_action) < 1):
+            raise InputError(f"first_action must rise at every pair from 0 to {n_actions}, got {self.first_action}")
+        object.__setattr__(self, "rates", _checked_rates(self.rates if self.rates.size else None, n_pairs))
+
+    @property
+    def n_actions(self) -> int:
+        """The number of actions of all pairs together."""
+        return self.indptr.size - 1
+
+    def edges_of(self, action: int | Sequence[int]) -> Edges:
+        """Return the edges of an action, which is a number here."""
+        number = int(action)  # type: ignore[arg-type]  # never a sequence in a path set
+        return self.indices[self.indptr[number] : self.indptr[number + 1]]
+
+    def choose(self, index: Floats, pair: int) -> int:
+        """Return the action of a pair with the largest sum of indices."""
+        low, high = self.first_action[pair], self.first_action[pair + 1]
+        return int(best_of_paths(index, self.indptr, self.indices, low, high))
+
+    def best(self, values: Floats, pair: int) -> tuple[float, Edges]:
+        """Return the largest sum of edge values of a pair's actions, rounded up, and that action's edges."""
+        low, high = self.first_action[pair], self.first_action[pair + 1]
+        terms = values[self.indices[self.indptr[low] : self.indptr[high]]]
+        starts = self.indptr[low:high] - self.indptr[low]
+        sums = np.add.reduceat(terms, starts)
+        sizes = np.add.reduceat(np.abs(terms), starts)
+        longest = int(np.diff(self.indptr[low : high + 1]).max())
+        action = int(low + sums.argmax())
+        return float((sums + longest * np.finfo(np.float64).eps * sizes).max()), self.edges_of(action)
+
+
+@dataclass(frozen=True)
+class RoadGraph:
+    """Every path of a graph from `origins[k]` to `destinations[k]`; `out_edges` lists its edges by tail."""
+
+    tails: Edges
+    heads: Edges
+    indptr: Ints
+    out_edges: Edges
+    origins: Ints
+    destinations: Ints
+    rates: Floats = field(default_factory=lambda: np.empty(0))
+
+    def __post_init__(self) -> None:
+        n_pairs = self.origins.size
+        if n_pairs < 1 or self.destinations.size != n_pairs:
+            raise InputError(
+                f"origins and destinations must pair up, got {n_pairs} and {self.destinations.size} of them"
+            )
+        if np.any(self.origins == self.destinations):
+            raise InputError(f"origin and destination must differ, got node {self.origins[0]} twice")
+        object.__setattr__(self, "rates", _checked_rates(self.rates if self.rates.size else None, n_pairs))
+
+    @classmethod
+    def from_edges(
+        cls,
+        tails: Edges,
+        heads: Edges,
+        n_nodes: int,
+        origins: Sequence[int],
+        destinations: Sequence[int],
+        rates: Sequence[float] = (),
+    ) -> "RoadGraph":
+        """Build from the two ends of every edge."""
+        out_edges = np.argsort(tails, kind="stable").astype(np.int32)
+        indptr = np.searchsorted(tails[out_edges], np.arange(n_nodes + 1)).astype(np.int64)
+        return cls(
+            np.ascontiguousarray(tails, np.int32),
+            np.ascontiguousarray(heads, np.int32),
+            indptr,
+            out_edges,
+            np.asarray(origins, np.int64),
+            np.asarray(destinations, np.int64),
+            np.asarray(rates, np.float64),
+        )
+
+    @property
+    def n_edges(self) -> int:
+        """The number of edges."""
+        return self.tails.size
+
+    @property
+    def n_nodes(self) -> int:
+        """The number of nodes."""
+        return self.indptr.size - 1
+
+    @property
+    def arrays(self) -> tuple[Edges, Edges, Ints, Edges, Ints, Ints]:
+        """The arrays compiled code reads."""
+        return self.tails, self.heads, self.indptr, self.out_edges, self.origins, self.destinations
+
+    def edges_of(self, action: int | Sequence[int]) -> Edges:
+        """Return the edges of an action, which is a sequence of them here."""
+        return np.asarray(action, np.int32)
+
+    def choose(self, index: Floats, pair: int) -> tuple[int, ...]:
+        """Return the path of a pair with the largest sum of indices, counting positive ones as 0."""
+        return tuple(self.best(np.minimum(index, 0.0), pair)[1].tolist())
+
+    def best(self, values: Floats, pair: int) -> tuple[float, Edges]:
+        """Return the largest sum of edge values of a pair's paths, rounded up, and the edges of that path."""
+        origin, destination = int(self.origins[pair]), int(self.destinations[pair])
+        cost, path = shortest_path(-values, self.tails, self.heads, self.indptr, self.out_edges, origin, destination)
+        if path.size == 0:
+            raise NoPathError(f"no path leads from node {origin} to node {destination}")
+        return -cost * (1 - self.n_nodes * float(np.finfo(np.float64).eps)), path
+
+
+@kernel
+def best_of_paths(index: Floats, indptr: Ints, indices: Edges, low: int, high: int) -> int:
+    """The action among low..high - 1 with the largest sum; of sums equal up to rounding the first."""
+    best = low
+    best_total = -np.inf
+    for action in range(low, high):
+        total = 0.0
+        for slot in range(indptr[action], indptr[action + 1]):
+            total += index[indices[slot]]
+        if total > best_total + 1e-12 * abs(total):
+            best_total = total
+            best = action
+    return best
+
+
+@kernel
+def _search(
+    costs: Floats,
+    ends: Edges,
+    indptr: Ints,
+    order: Edges,
+    origin: int,
+    destination: int,
+    distance: Floats,
+    entered_by: Edges,
+) -> None:
+    """Dijkstra's algorithm on a binary heap, for costs of at least 0.
+
+    A destination of -1 reaches every node.
+    """
+    heap_key = np.empty(ends.size + 1)
+    heap_node = np.empty(ends.size + 1, np.int32)
+    distance[:] = np.inf
+    entered_by[:] = -1
+    distance[origin] = 0.0
+    heap_key[0] = 0.0
+    heap_node[0] = origin
+    size = 1
+    while size > 0:
+        key = heap_key[0]
+        node = heap_node[0]
+        size -= 1
+        last_key = heap_key[size]
+        last_node = heap_node[size]
+        at = 0
+        while True:
+            child = 2 * at + 1
+            if child >= size:
+                break
+            if child + 1 < size and heap_key[child + 1] < heap_key[child]:
+                child += 1
+            if heap_key[child] >= last_key:
+                break
+            heap_key[at] = heap_key[child]
+            heap_node[at] = heap_node[child]
+            at = child
+        heap_key[at] = last_key
+        heap_node[at] = last_node
+        if key > distance[node]:
+            continue
+        if node == destination:
+            break
+        for slot in range(indptr[node], indptr[node + 1]):
+            edge = order[slot]
+            end = ends[edge]
+            reached = key + costs[edge]
+            if reached < distance[end]:
+                distance[end] = reached
+                entered_by[end] = edge
+                at = size
+                size += 1
+                while at > 0:
+                    parent = (at - 1) >> 1
+                    if heap_key[parent] <= reached:
+                        break
+                    heap_key[at] = heap_key[parent]
+                    heap_node[at] = heap_node[parent]
+                    at = parent
+                heap_key[at] = reached
+                heap_node[at] = end
+
+
+@kernel
+def distances(costs: Floats, ends: Edges, indptr: Ints, order: Edges, origin: int) -> Floats:
+    """Distance of every node from `origin`; with edges ordered by head and their tails as ends, to it."""
+    distance = np.empty(indptr.size - 1)
+    _search(costs, ends, indptr, order, origin, -1, distance, np.empty(indptr.size - 1, np.int32))
+    return distance
+
+
+@kernel
+def shortest_path(
+    costs: Floats, tails: Edges, heads: Edges, indptr: Ints, out_edges: Edges, origin: int, destination: int
+) -> tuple[float, Edges]:
+    """Cost and edges of a shortest path; infinity and no edges where there is none."""
+    distance = np.empty(indptr.size - 1)
+    entered_by = np.empty(indptr.size - 1, np.int32)
+    _search(costs, heads, indptr, out_edges, origin, destination, distance, entered_by)
+    length = 0
+    node = destination
+    while entered_by[node] >= 0:
+        length += 1
+        node = tails[entered_by[node]]
+    path = np.empty(length, np.int32)
+    node = destination
+    while length > 0:
+        length -= 1
+        path[length] = entered_by[node]
+        node = tails[path[length]]
+    return distance[destination], path
+
+
+def merge_edges(paths: PathSet, rewards: Floats) -> tuple[PathSet, Floats, Ints]:
+    """Replace edges that the same actions contain by one edge with the sum of their rewards.
+
+    They always share one history, so nothing changes for any policy, while a bound that prices them together
+    is tighter than one that lets each of them keep a history of its own. Returns the place of every edge
+    among the merged ones (-1: unused).
+    """
+    rng = np.random.default_rng(0)
+    tags = rng.integers(1, 2**62, size=(paths.n_actions, 2), dtype=np.int64)
+    action_of = np.repeat(np.arange(paths.n_actions), np.diff(paths.indptr))
+    signature = np.zeros((paths.n_edges, 2), np.int64)
+    with np.errstate(over="ignore"):
+        np.add.at(signature, paths.indices, tags[action_of])
+    used = np.zeros(paths.n_edges, np.bool_)
+    used[paths.indices] = True
+    place = np.full(paths.n_edges, -1, np.int64)
+    _, place[used] = np.unique(signature[used], axis=0, return_inverse=True)
+    n_merged = int(place.max()) + 1
+    merged_rewards = np.zeros((n_merged, rewards.shape[1]))
+    np.add.at(merged_rewards, place[used], rewards[used])
+    pairs = np.unique(action_of * n_merged + place[paths.indices])
+    indptr = np.searchsorted(pairs // n_merged, np.arange(paths.n_actions + 1)).astype(np.int64)
+    indices = (pairs % n_merged).astype(np.int32)
+    return PathSet(indptr, indices, n_merged, paths.first_action, paths.rates), merged_rewards, place

@@ -1,0 +1,184 @@
+"""The policy that looks at present counts only: greedy, or greedy with a fixed toll on every edge.
+
+It serves windows of any length. With no tolls it is what drivers do who see the roads as they are.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from routesim.kernels import kernel
+from routesim.planning.edgewise.choices import PathSet, RoadGraph, best_of_paths, shortest_path
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Edges = NDArray[np.int32]
+
+
+@kernel
+def _count(counts: Ints, edges: Edges, change: int) -> None:
+    for edge in edges:
+        counts[edge] += change
+
+
+@kernel
+def _play_paths(
+    indptr: Ints,
+    indices: Edges,
+    first_action: Ints,
+    rewards: Floats,
+    tolls: Floats,
+    window: int,
+    pairs: Ints,
+    actions: Ints,
+    earned: Floats,
+) -> None:
+    counts = np.zeros(rewards.shape[0], np.int64)
+    index = rewards[:, 0] + tolls
+    for now in range(pairs.size):
+        for edge in range(index.size):
+            index[edge] = rewards[edge, counts[edge]] + tolls[edge]
+        pair = pairs[now]
+        best = best_of_paths(index, indptr, indices, first_action[pair], first_action[pair + 1])
+        actions[now] = best
+        edges = indices[indptr[best] : indptr[best + 1]]
+        earned[now] = 0.0
+        for edge in edges:
+            earned[now] += rewards[edge, counts[edge]]
+        if window > 0:
+            _count(counts, edges, 1)
+            if now >= window:
+                gone = actions[now - window]
+                _count(counts, indices[indptr[gone] : indptr[gone + 1]], -1)
+
+
+@kernel
+def _play_graph(
+    tails: Edges,
+    heads: Edges,
+    indptr: Ints,
+    out_edges: Edges,
+    origins: Ints,
+    destinations: Ints,
+    rewards: Floats,
+    tolls: Floats,
+    window: int,
+    pairs: Ints,
+    ends: Ints,
+    earned: Floats,
+) -> Edges:
+    """Return the paths of all rounds one after the other; that of round t is `ends[t]` to `ends[t + 1]`."""
+    counts = np.zeros(rewards.shape[0], np.int64)
+    costs = np.empty(rewards.shape[0])
+    played = np.empty(64 * pairs.size + 64, np.int32)
+    for now in range(pairs.size):
+        for edge in range(costs.size):
+            costs[edge] = max(0.0, -rewards[edge, counts[edge]] - tolls[edge])
+        _, path = shortest_path(costs, tails, heads, indptr, out_edges, origins[pairs[now]], destinations[pairs[now]])
+        size = ends[now]
+        while size + path.size > played.size:
+            larger = np.empty(2 * played.size, np.int32)
+            larger[:size] = played[:size]
+            played = larger
+        played[size : size + path.size] = path
+        ends[now + 1] = size + path.size
+        earned[now] = 0.0
+        for edge in path:
+            earned[now] += rewards[edge, counts[edge]]
+        if window > 0:
+            _count(counts, path, 1)
+            if now >= window:
+                _count(counts, played[ends[now - window] : ends[now - window + 1]], -1)
+    return played[: ends[pairs.size]]
+
+
+@dataclass(frozen=True)
+class CountPolicy:
+    """Every round the action with the largest sum of present rewards and tolls (which are at most 0)."""
+
+    choices: PathSet | RoadGraph
+    rewards: Floats
+    tolls: Floats
+    window: int
+
+    def __call__(self, history: Sequence[int] | Sequence[Sequence[int]], pair: int = 0) -> int | tuple[int, ...]:
+        """Return the action after `history`, for an origin-destination pair."""
+        counts = np.zeros(self.choices.n_edges, np.int64)
+        for action in history[max(0, len(history) - self.window) :]:
+            counts[self.choices.edges_of(action)] += 1
+        index = self.rewards[np.arange(counts.size), counts] + self.tolls
+        return self.choices.choose(index, pair)
+
+    def play(self, pairs: Ints) -> tuple[Ints | list[Edges], Floats]:
+        """Play a round for each entry of `pairs` from empty roads; return the actions and their rewards."""
+        earned = np.empty(pairs.size)
+        tables = (self.rewards, self.tolls, self.window, pairs)
+        choices = self.choices
+        if isinstance(choices, PathSet):
+            actions = np.empty(pairs.size, np.int64)
+            _play_paths(choices.indptr, choices.indices, choices.first_action, *tables, actions, earned)
+            return actions, earned
+        ends = np.zeros(pairs.size + 1, np.int64)
+        played = _play_graph(*choices.arrays, *tables, ends, earned)
+        return [played[ends[now] : ends[now + 1]] for now in range(pairs.size)], earned
+
+
+def even_use_curves(rewards: Floats) -> tuple[Floats, Floats]:
+    """Return what edges earn at each share of rounds if their uses are spread as evenly as can be.
+
+    With m uses in every window + 1 rounds, each use finds the m - 1 others. The curve is the concave hull of
+    these points.
+    """
+    counts = rewards.shape[1]
+    grid = np.arange(counts + 1) / counts
+    heights = np.zeros((rewards.shape[0], counts + 1))
+    heights[:, 1:] = grid[1:] * rewards
+    for row in heights:
+        raise_to_hull(grid, row)
+    return grid, heights
+
+
+@kernel
+def raise_to_hull(grid: Floats, row: Floats) -> None:
+    """Replace a row of heights over `grid` by its concave hull."""
+    left = 0
+    while left < grid.size - 1:
+        steepest = left + 1
+        for right in range(left + 2, grid.size):
+            if (row[right] - row[left]) * (grid[steepest] - grid[left]) >= (row[steepest] - row[left]) * (
+                grid[right] - grid[left]
+            ):
+                steepest = right
+        slope = (row[steepest] - row[left]) / (grid[steepest] - grid[left])
+        for between in range(left + 1, steepest):
+            row[between] = row[left] + slope * (grid[between] - grid[left])
+        left = steepest
+
+
+class EvenUseModel:
+    """Edges used evenly: a guess from below, good for tolls and no proof of anything."""
+
+    n_patterns = 0
+
+    def curves(self, rewards: Floats) -> tuple[Floats, Floats]:
+        """Return the curves of even use."""
+        return even_use_curves(rewards)
+
+    def best_averages(self, rewards: Floats, prices: Floats) -> Floats:
+        """Return the best averages of even use."""
+        grid, heights = even_use_curves(rewards)
+        return np.asarray((heights - prices[:, None] * grid).max(axis=1), np.float64)
+
+
+def tolls_at(rewards: Floats, prices: Floats) -> Floats:
+    """Return what a use takes from the others where an edge is used as its price says.
+
+    Price less mean reward.
+    """
+    grid, heights = even_use_curves(rewards)
+    share = (heights - prices[:, None] * grid).argmax(axis=1)
+    edges = np.arange(share.size)
+    mean_reward = np.where(share > 0, heights[edges, share] / np.where(share > 0, grid[share], 1.0), prices)
+    return np.minimum(0.0, prices - mean_reward)

@@ -1,0 +1,171 @@
+"""The index policy: every round the action with the most reward now, less the tolls for those who follow."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from routesim.kernels import kernel
+from routesim.planning.edgewise.choices import PathSet, RoadGraph, best_of_paths, shortest_path
+from routesim.planning.edgewise.single_edge import Window, toll_values
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Edges = NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class EdgeValues:
+    """Value of every use history of the edges that carry tolls; `row[edge]` is -1 for those that do not."""
+
+    window: Window
+    row: Ints
+    values: Floats
+
+    @classmethod
+    def at_prices(cls, rewards: Floats, prices: Floats, window: Window) -> "EdgeValues":
+        """Solve the edges whose price is below some reward of theirs.
+
+        The others are better idle, at no toll.
+        """
+        tolled = np.flatnonzero(prices < rewards.max(axis=1))
+        row = np.full(rewards.shape[0], -1, np.int64)
+        row[tolled] = np.arange(tolled.size)
+        values = np.empty((tolled.size, window.labels.size))
+        # Four thousand histories and more: fewer sweeps, since indices settle long before values do.
+        sweeps, precision = (400, 1e-7) if window.length < 12 else (60, 1e-4)
+        toll_values(rewards[tolled], prices[tolled], window.labels, sweeps, precision, values)
+        return cls(window, row, values)
+
+
+@kernel
+def _indices(rewards: Floats, labels: Ints, row: Ints, values: Floats, histories: Ints, index: Floats) -> None:
+    mask = labels.size - 1
+    for edge in range(index.size):
+        history = histories[edge]
+        index[edge] = rewards[edge, labels[history]]
+        if row[edge] >= 0:
+            unused = (history << 1) & mask
+            index[edge] += values[row[edge], unused | 1] - values[row[edge], unused]
+
+
+@kernel
+def _advance(histories: Ints, rewards: Floats, labels: Ints, used: Edges) -> float:
+    """Collect the rewards of the used edges and move every history on by a round."""
+    mask = labels.size - 1
+    earned = 0.0
+    for edge in used:
+        earned += rewards[edge, labels[histories[edge]]]
+    for edge in range(histories.size):
+        histories[edge] = (histories[edge] << 1) & mask
+    for edge in used:
+        histories[edge] |= 1
+    return earned
+
+
+@kernel
+def _play_paths(
+    indptr: Ints,
+    indices: Edges,
+    first_action: Ints,
+    rewards: Floats,
+    labels: Ints,
+    row: Ints,
+    values: Floats,
+    pairs: Ints,
+    histories: Ints,
+    actions: Ints,
+    earned: Floats,
+) -> None:
+    index = np.empty(rewards.shape[0])
+    for now in range(pairs.size):
+        _indices(rewards, labels, row, values, histories, index)
+        pair = pairs[now]
+        best = best_of_paths(index, indptr, indices, first_action[pair], first_action[pair + 1])
+        actions[now] = best
+        earned[now] = _advance(histories, rewards, labels, indices[indptr[best] : indptr[best + 1]])
+
+
+@kernel
+def _play_graph(
+    tails: Edges,
+    heads: Edges,
+    indptr: Ints,
+    out_edges: Edges,
+    origins: Ints,
+    destinations: Ints,
+    rewards: Floats,
+    labels: Ints,
+    row: Ints,
+    values: Floats,
+    pairs: Ints,
+    histories: Ints,
+    path_ends: Ints,
+    earned: Floats,
+) -> Edges:
+    """Return the paths of all rounds one after the other; `path_ends` says where each ends."""
+    index = np.empty(rewards.shape[0])
+    played = np.empty(64 * pairs.size + 64, np.int32)
+    size = 0
+    for now in range(pairs.size):
+        _indices(rewards, labels, row, values, histories, index)
+        for edge in range(index.size):
+            index[edge] = max(0.0, -index[edge])
+        _, path = shortest_path(index, tails, heads, indptr, out_edges, origins[pairs[now]], destinations[pairs[now]])
+        while size + path.size > played.size:
+            larger = np.empty(2 * played.size, np.int32)
+            larger[:size] = played[:size]
+            played = larger
+        played[size : size + path.size] = path
+        size += path.size
+        path_ends[now] = size
+        earned[now] = _advance(histories, rewards, labels, path)
+    return played[:size]
+
+
+@dataclass(frozen=True)
+class IndexPolicy:
+    """A stationary policy over a path set (actions are numbers) or a graph (actions are tuples of edges)."""
+
+    choices: PathSet | RoadGraph
+    rewards: Floats
+    edge_values: EdgeValues
+
+    def indices(self, histories: Ints) -> Floats:
+        """Return the index of every edge in its use history."""
+        index = np.empty(self.choices.n_edges)
+        values = self.edge_values
+        _indices(self.rewards, values.window.labels, values.row, values.values, histories, index)
+        return index
+
+    def use_histories(self, history: Sequence[int] | Sequence[Sequence[int]]) -> Ints:
+        """Return the use history of every edge after the actions of `history`, oldest first."""
+        histories = np.zeros(self.choices.n_edges, np.int64)
+        mask = self.edge_values.window.labels.size - 1
+        for action in history:
+            histories = (histories << 1) & mask
+            histories[self.choices.edges_of(action)] |= 1
+        return histories
+
+    def __call__(self, history: Sequence[int] | Sequence[Sequence[int]], pair: int = 0) -> int | tuple[int, ...]:
+        """Return the action after `history`, for an origin-destination pair."""
+        return self.choices.choose(self.indices(self.use_histories(history)), pair)
+
+    def play(self, pairs: Ints, histories: Ints | None = None) -> tuple[Ints | list[Edges], Floats]:
+        """Play a round for each entry of `pairs`, from empty roads or given use histories, which move on.
+
+        Returns the actions (numbers for a path set, edges for a graph) and the reward of each round.
+        """
+        state = np.zeros(self.choices.n_edges, np.int64) if histories is None else histories
+        earned = np.empty(pairs.size)
+        values = self.edge_values
+        tables = (self.rewards, values.window.labels, values.row, values.values)
+        choices = self.choices
+        if isinstance(choices, PathSet):
+            actions = np.empty(pairs.size, np.int64)
+            _play_paths(choices.indptr, choices.indices, choices.first_action, *tables, pairs, state, actions, earned)
+            return actions, earned
+        ends = np.zeros(pairs.size + 1, np.int64)
+        played = _play_graph(*choices.arrays, *tables, pairs, state, ends[1:], earned)
+        return [played[ends[now] : ends[now + 1]] for now in range(pairs.size)], earned

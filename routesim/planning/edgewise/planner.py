@@ -1,0 +1,370 @@
+"""Planning edge by edge: prices that split the problem, a bound they prove, and the best cycle found."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from routesim.errors import InputError
+from routesim.planning.cycles import CyclePolicy, rewards_of_run
+from routesim.planning.edgewise.choices import PathSet, RoadGraph, merge_edges
+from routesim.planning.edgewise.count_policy import CountPolicy, EvenUseModel, tolls_at
+from routesim.planning.edgewise.cycle_search import GraphCycles, PathCycles
+from routesim.planning.edgewise.edge_models import HistoryModel, MajorantModel
+from routesim.planning.edgewise.index_policy import EdgeValues, IndexPolicy
+from routesim.planning.edgewise.prices import find_prices
+from routesim.planning.edgewise.recent_prices import certified_recent_bound, find_recent_prices
+from routesim.planning.edgewise.sharing import FlowSharing, PathSharing
+from routesim.planning.edgewise.single_edge import (
+    MAX_EXACT_WINDOW,
+    block_rewards,
+    block_window,
+    plain_window,
+)
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Edges = NDArray[np.int32]
+Action = int | tuple[int, ...]
+
+_BLOCKS = 12
+_BATCHES = 30
+_GOOD_ENOUGH = 0.04  # earlier prices that prove a plan this close to the best are kept: learners plan often
+_WORTH_CLOSING = 0.02  # a gap above this between value and bound is looked at with prices that look back
+_CLOSED = 0.015  # and they are improved until the gap is this small
+_MAX_VALUES = 1 << 27  # numbers in the tables of edge values: 1 GB
+
+
+@dataclass(frozen=True)
+class WarmStart:
+    """What a plan leaves for the next one on the same actions, with other rewards, to start from."""
+
+    prices: Floats
+    ceiling: Floats
+    patterns: Floats | None
+    paths: list[tuple[int, Edges]]
+    edges: Ints
+    cycle: tuple[Action, ...] | None
+    recent_prices: Floats | None = None
+
+
+@dataclass(frozen=True)
+class EdgewiseResult:
+    """A policy, the average reward it really achieves, and a proven bound on the best possible.
+
+    `cycle` is what the policy plays once on it, and then `value` is exact and `value_error` 0. With several
+    origin-destination pairs there is no cycle: `value` is the mean of a run and `value_error` its standard
+    error. The bound comes from `recent_prices` where they were needed to close the gap, and else from `prices`.
+    """
+
+    policy: CyclePolicy[Action] | IndexPolicy | CountPolicy
+    value: float
+    value_error: float
+    bound: float
+    prices: Floats
+    cycle: tuple[Action, ...] | None
+    warm: WarmStart
+    choices: PathSet | RoadGraph
+    rewards: Floats
+    edge_places: Ints
+    recent_prices: Floats | None = None
+    candidates: dict[str, float] = field(default_factory=dict)
+
+    def simulate(self, n_rounds: int, seed: int = 0) -> Floats:
+        """Return the expected reward of each of the policy's first `n_rounds` rounds, from empty roads."""
+        if not isinstance(self.policy, CyclePolicy):
+            rng = np.random.default_rng(seed)
+            rates = self.policy.choices.rates
+            return self.policy.play(rng.choice(rates.size, size=n_rounds, p=rates).astype(np.int64))[1]
+        numbers: dict[Action, int] = {action: number for number, action in enumerate(dict.fromkeys(self.policy.cycle))}
+        indptr, indices = pack_actions([self.choices.edges_of(action) for action in numbers])
+        sequence = np.array([numbers[action] for action in self.policy.actions(n_rounds)], np.int64)
+        return rewards_of_run(sequence, indptr, indices, self.rewards, self.policy.window)
+
+
+def plan_paths(
+    paths: PathSet,
+    rewards: Floats,
+    window: int,
+    *,
+    warm: WarmStart | None = None,
+    precision: float = 1e-4,
+    kicks: int = 50,
+    rounds: int = 20_000,
+    seed: int = 0,
+    tight_bound: bool = True,
+) -> EdgewiseResult:
+    """Plan over a path set; `rewards` has a row an edge and a column a count, of any sign.
+
+    `kicks` is how often the search over cycles starts again from a changed cycle, `rounds` the length of the
+    run that measures a policy where several pairs make the future random. With `tight_bound` a few seconds go into
+    a bound that is far from the value; a plan that starts from an earlier one takes over the prices found then.
+    """
+    _check(rewards, paths.n_edges, window)
+    merged, tables, place = merge_edges(paths, rewards)
+    _check_warm(warm, merged.n_edges)
+    model, model_tables = _edge_model(tables, window, warm)
+    start = None if warm is None else warm.prices
+    sharing = PathSharing(merged, [])
+    search = find_prices(merged, model_tables, model, sharing, start_prices=start, precision=precision)
+    # Adding up the rewards of merged edges rounds; a bound must not.
+    size = merged.best(np.abs(tables).max(axis=1), 0)[0] if merged.n_edges < paths.n_edges else 0.0
+    rounding = paths.n_edges * float(np.finfo(np.float64).eps) * size
+    policies = _policies(merged, tables, window, search.prices, sharing, precision)
+    result = EdgewiseResult(
+        policy=policies[0].policy,
+        value=-np.inf,
+        value_error=np.inf,
+        bound=search.bound + rounding,
+        prices=search.prices,
+        cycle=None,
+        warm=WarmStart(
+            search.prices, tables.max(axis=1), _patterns(model, model_tables), [], np.empty(0, np.int64), None
+        ),
+        choices=merged,
+        rewards=tables,
+        edge_places=place,
+    )
+    if paths.rates.size > 1:
+        return _measured(result, policies, rounds, seed)
+
+    cycles = PathCycles(merged, tables, window)
+    cycles.add_simple()
+    for entry in policies:
+        actions, _ = entry.policy.play(np.zeros(50 * (entry.window + 1), np.int64))
+        cycles.add_run(entry.name, np.asarray(actions), entry.block)
+    if warm is not None and warm.cycle is not None:
+        cycles.add("previous", np.array(warm.cycle, np.int64))
+    elif window > 0:
+        for period in _flow_periods(window):
+            cycles.fill_by_flow("flow", period, precision)
+    cycle, value = cycles.best(kicks=kicks, seed=seed)
+    if tight_bound and result.bound - value > _WORTH_CLOSING * abs(result.bound):
+        if warm is None:
+            enough = value + _CLOSED * abs(value)
+            recent_prices = find_recent_prices(merged, tables, window, search.prices, cycle, enough)
+        else:
+            recent_prices = warm.recent_prices
+        if recent_prices is not None:
+            lower = certified_recent_bound(merged, tables, window, recent_prices) + rounding
+            leave = replace(result.warm, recent_prices=recent_prices)
+            result = replace(result, warm=leave)
+            if lower < result.bound:
+                result = replace(result, bound=lower, recent_prices=recent_prices)
+    return _with_cycle(result, tuple(int(action) for action in cycle), window, value, cycles.values)
+
+
+def plan_graph(
+    graph: RoadGraph,
+    rewards: Floats,
+    window: int,
+    *,
+    warm: WarmStart | None = None,
+    precision: float = 3e-3,
+    max_paths: int | None = None,
+    rounds: int = 2_000,
+    seed: int = 0,
+) -> EdgewiseResult:
+    """Plan over every path of a graph; `rewards` has a row an edge, a column a count, and none positive.
+
+    `max_paths` is how many shortest paths the search over cycles may take (1,000, or 150 from a warm start),
+    `rounds` as for `plan_paths`.
+    """
+    _check(rewards, graph.n_edges, window)
+    if np.any(rewards > 0):
+        edge = int(np.argmax(rewards.max(axis=1)))
+        raise InputError(
+            f"planning over a graph needs rewards of at most 0, got {rewards[edge].max()} on edge {edge}; "
+            "plan over a path set instead"
+        )
+    _check_warm(warm, graph.n_edges)
+    model, model_tables = _edge_model(rewards, window, warm)
+    cycles = GraphCycles(graph, rewards, window)
+    single = graph.rates.size == 1
+    ceiling = rewards.max(axis=1)
+    start_prices = None if warm is None else _rescaled(warm, ceiling)
+    enough = -np.inf
+    sharing: PathSharing | FlowSharing
+    if single:
+        if warm is None or warm.cycle is None:
+            cycles.fill("built", (2 if window <= MAX_EXACT_WINDOW else 1) * (window + 1))
+        else:
+            cycles.add("previous", [np.array(path, np.int32) for path in warm.cycle])
+            enough = (1 - _GOOD_ENOUGH) * cycles.values["previous"]
+        known = [path.astype(np.int64) for path in cycles.known_paths()]
+        sharing = FlowSharing(
+            graph, np.concatenate([*known, *([] if warm is None else [warm.edges])]), ceiling, start_prices
+        )
+    else:
+        sharing = PathSharing(graph, [] if warm is None else warm.paths)
+    search = find_prices(
+        graph, model_tables, model, sharing, start_prices=start_prices, precision=precision, enough=enough
+    )
+    policies = _policies(graph, rewards, window, search.prices, sharing, precision)
+    if isinstance(sharing, FlowSharing):
+        leave = WarmStart(
+            search.prices, ceiling, _patterns(model, model_tables), [], sharing.near(search.prices, 0.002), None
+        )
+    else:
+        known_paths = list(zip(sharing.pairs, sharing.paths, strict=True))
+        leave = WarmStart(
+            search.prices, ceiling, _patterns(model, model_tables), known_paths, np.empty(0, np.int64), None
+        )
+    result = EdgewiseResult(
+        policy=policies[0].policy,
+        value=-np.inf,
+        value_error=np.inf,
+        bound=search.bound,
+        prices=search.prices,
+        cycle=None,
+        warm=leave,
+        choices=graph,
+        rewards=rewards,
+        edge_places=np.arange(graph.n_edges),
+    )
+    if not single:
+        return _measured(result, policies, rounds, seed)
+    for entry in policies:
+        n_rounds = (12 if warm is None else 6) * (entry.window + 1)
+        played, _ = entry.policy.play(np.zeros(n_rounds, np.int64))
+        cycles.add_run(entry.name, list(played), entry.block)
+    if max_paths is None:
+        max_paths = 1_000 if warm is None else 150
+    if 0 < window <= MAX_EXACT_WINDOW and warm is None:
+        for period in (window + 1, window + 2, 2 * window + 1, 3 * window + 2):
+            cycles.fill("built", period)
+    if window > 0 and warm is None:
+        for period in _flow_periods(window):
+            cycles.fill_by_flow("flow", period, precision)
+    cycle, value = cycles.best(bound=search.bound, max_paths=max_paths, seed=seed, thorough=warm is None)
+    return _with_cycle(result, tuple(tuple(path.tolist()) for path in cycle), window, value, cycles.values)
+
+
+def _rescaled(warm: WarmStart, ceiling: Floats) -> Floats:
+    """Return earlier prices, each moved with the largest reward of its edge (graphs only: none is positive)."""
+    ratio = np.divide(ceiling, warm.ceiling, out=np.ones_like(ceiling), where=warm.ceiling < 0)
+    return np.minimum(warm.prices * ratio, ceiling)
+
+
+def _check(rewards: Floats, n_edges: int, window: int) -> None:
+    if window < 0:
+        raise InputError(f"window must be at least 0, got {window}")
+    if rewards.shape != (n_edges, window + 1):
+        raise InputError(
+            f"rewards must have a row for each of {n_edges} edges and window + 1 = {window + 1} columns, "
+            f"got shape {rewards.shape}"
+        )
+    if not np.all(np.isfinite(rewards)):
+        edge, count = np.argwhere(~np.isfinite(rewards))[0]
+        raise InputError(f"rewards must be finite, got {rewards[edge, count]} for edge {edge} at count {count}")
+
+
+def _check_warm(warm: WarmStart | None, n_edges: int) -> None:
+    if warm is not None and warm.prices.size != n_edges:
+        raise InputError(
+            f"a warm start must come from a plan on the same actions, got {warm.prices.size} prices for {n_edges} edges"
+        )
+
+
+def _edge_model(rewards: Floats, window: int, warm: WarmStart | None) -> tuple[HistoryModel | MajorantModel, Floats]:
+    """Return the model of single edges for a window, and the reward table it reads."""
+    if window > MAX_EXACT_WINDOW:
+        return MajorantModel(), rewards
+    patterns = None if warm is None else warm.patterns
+    if window == 0:  # a window of one round whose count does not matter
+        return HistoryModel(plain_window(1), patterns), np.repeat(rewards, 2, axis=1)
+    return HistoryModel(plain_window(window), patterns), rewards
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    """A policy to try, the window it sees, and how many rounds one round of its play stands for."""
+
+    name: str
+    policy: IndexPolicy | CountPolicy
+    window: int
+    block: int = 1
+
+
+def _policies(
+    choices: PathSet | RoadGraph,
+    rewards: Floats,
+    window: int,
+    prices: Floats,
+    sharing: PathSharing | FlowSharing,
+    precision: float,
+) -> list[_Candidate]:
+    """Return greedy and the index policy.
+
+    Where histories are too many, fixed tolls and the index in blocks.
+    """
+    greedy = CountPolicy(choices, rewards, np.zeros(choices.n_edges), window)
+    found = [_Candidate("greedy", greedy, window)]
+    tolled = int(np.count_nonzero(prices < rewards.max(axis=1)))
+    if window <= MAX_EXACT_WINDOW and tolled << window <= _MAX_VALUES:
+        histories = plain_window(max(1, window))
+        tables = np.repeat(rewards, 2, axis=1) if window == 0 else rewards
+        index = IndexPolicy(choices, tables, EdgeValues.at_prices(tables, prices, histories))
+        return [*found, _Candidate("index", index, window)]
+    even = find_prices(choices, rewards, EvenUseModel(), sharing, precision=precision)
+    tolls = CountPolicy(choices, rewards, tolls_at(rewards, even.prices), window)
+    found.append(_Candidate("tolls", tolls, window))
+    if choices.rates.size == 1:  # with several pairs nobody can be sent the same way for a whole block
+        histories = block_window(_BLOCKS)
+        tables = block_rewards(rewards, window, _BLOCKS)
+        in_blocks = find_prices(choices, tables, HistoryModel(histories), sharing, precision=precision)
+        index = IndexPolicy(choices, tables, EdgeValues.at_prices(tables, in_blocks.prices, histories))
+        found.append(_Candidate("index", index, _BLOCKS, -(-window // _BLOCKS)))
+    return found
+
+
+def _flow_periods(window: int) -> list[int]:
+    """Return periods in which bursts pay.
+
+    Those a little longer than a window, where a use misses the next ones.
+    """
+    return sorted({window + 1 + rest for rest in (0, 1, 2, window // 4)})
+
+
+def _with_cycle(
+    result: EdgewiseResult, cycle: tuple[Action, ...], window: int, value: float, candidates: dict[str, float]
+) -> EdgewiseResult:
+    return replace(
+        result,
+        policy=CyclePolicy(cycle, window),
+        value=value,
+        value_error=0.0,
+        cycle=cycle,
+        warm=replace(result.warm, cycle=cycle),
+        candidates=candidates,
+    )
+
+
+def _measured(result: EdgewiseResult, policies: list[_Candidate], rounds: int, seed: int) -> EdgewiseResult:
+    """Play every policy against the same random pairs; return the best, with its standard error."""
+    rng = np.random.default_rng(seed)
+    rates = result.choices.rates
+    pairs = rng.choice(rates.size, size=rounds, p=rates).astype(np.int64)
+    candidates: dict[str, float] = {}
+    for entry in policies:
+        earned = entry.policy.play(pairs)[1][min(entry.window, rounds // 2) :]
+        candidates[entry.name] = float(earned.mean())
+        if candidates[entry.name] > result.value:
+            batches = np.array([batch.mean() for batch in np.array_split(earned, _BATCHES)])
+            error = float(batches.std(ddof=1)) / _BATCHES**0.5
+            result = replace(result, policy=entry.policy, value=candidates[entry.name], value_error=error)
+    return replace(result, candidates=candidates)
+
+
+def _patterns(model: HistoryModel | MajorantModel, tables: Floats) -> Floats | None:
+    if not isinstance(model, HistoryModel):
+        return None
+    model.keep_useful(tables)
+    return model.patterns
+
+
+def pack_actions(actions: Sequence[Sequence[int] | Edges]) -> tuple[Ints, Edges]:
+    """Return the CSR arrays of a list of actions, each a sequence of edges."""
+    indptr = np.concatenate([[0], np.cumsum([len(action) for action in actions])]).astype(np.int64)
+    return indptr, np.concatenate([np.asarray(action, np.int32) for action in actions])

@@ -1,0 +1,1 @@
+"""Exact plans over all joint histories."""

@@ -1,0 +1,361 @@
+"""The exact planner: the cycle of largest mean reward in the graph of all joint histories.
+
+A history of `window` actions out of K is a base-K integer, the oldest action its leading digit. Action a leads
+from history h to (h * K + a) mod K**window, so the K successors of a history lie side by side in memory.
+Howard's policy iteration is the default, Karp's algorithm (the one in the paper) the reference for small graphs.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from routesim.errors import InputError, TooManyStatesError
+from routesim.kernels import kernel
+from routesim.planning.base import Plan
+from routesim.rounds.actions import ActionSet
+
+Floats: TypeAlias = NDArray[np.float64]
+ExactMethod: TypeAlias = Literal["exact", "karp"]
+
+MAX_ARCS = 1 << 25
+"""The largest graph that is solved: one arc is a history and an action, and takes eight bytes."""
+
+MAX_KARP_STATES = 1 << 12
+"""Karp keeps a number for every pair of histories."""
+
+# Far above rounding noise, so that ties cannot make Howard turn in circles, and far below any real difference.
+_RELATIVE_TOLERANCE = 1e-12
+_IMPATIENCE = 64
+
+
+@dataclass(frozen=True, eq=False)
+class TablePolicy:
+    """A policy as a table of actions by encoded history; a short history counts as padded with action 0."""
+
+    table: NDArray[np.int32]
+    n_actions: int
+    window: int
+
+    def __call__(self, history: Sequence[int]) -> int:
+        """Return the action after the last `window` actions, oldest first."""
+        if len(history) > self.window:
+            raise InputError(f"a history holds at most window={self.window} actions, got {len(history)}")
+        state = 0
+        for action in history:
+            if not isinstance(action, int | np.integer) or not 0 <= action < self.n_actions:
+                raise InputError(f"actions run from 0 to {self.n_actions - 1}, got {action} in the history")
+            state = state * self.n_actions + action
+        return int(self.table[state])
+
+
+@dataclass(frozen=True, eq=False)
+class ExactPlanner:
+    """Plans on one action set and window, for any rewards; keeps what does not depend on the rewards."""
+
+    actions: ActionSet
+    window: int
+    _group_of_edge: NDArray[np.intp] = field(init=False, repr=False)
+    _indptr: NDArray[np.int64] = field(init=False, repr=False)
+    _indices: NDArray[np.int32] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        check_size(self.actions.n_listed, self.window)
+        # Edges used by the same actions always have the same count: one group stands for all of them.
+        members = self.actions.incidence.toarray().astype(bool).T
+        groups, group_of_edge = np.unique(np.packbits(members, axis=1), axis=0, return_inverse=True)
+        used = np.unpackbits(groups, axis=1, count=self.actions.n_listed).astype(bool).T
+        object.__setattr__(self, "_group_of_edge", group_of_edge.reshape(-1))
+        object.__setattr__(self, "_indptr", np.concatenate(([0], np.cumsum(used.sum(axis=1)))))
+        object.__setattr__(self, "_indices", np.nonzero(used)[1].astype(np.int32))
+
+    def plan(
+        self, rewards: Floats, *, method: ExactMethod = "exact", start: Plan[Any] | None = None
+    ) -> Plan[TablePolicy]:
+        """Return the optimal plan for `rewards` of shape (edges, window + 1).
+
+        `start` is an earlier plan of this planner, best for similar rewards; it saves time and changes no value.
+        """
+        arcs = self.arc_rewards(rewards)
+        n_states, n_actions = arcs.shape
+        if self.window == 0:
+            table = arcs.argmax(axis=1).astype(np.int32)
+            value = float(arcs[0, table[0]])
+        elif method == "karp":
+            if n_states > MAX_KARP_STATES:
+                raise TooManyStatesError(
+                    f"Karp's algorithm is kept to {MAX_KARP_STATES:,} histories, got {n_actions} actions and window "
+                    f'{self.window}: {n_states:,} histories; use method="exact", which gives the same answer'
+                )
+            table = np.zeros(n_states, dtype=np.int32)
+            value = _karp(arcs, table)
+        else:
+            table = arcs.argmax(axis=1).astype(np.int32) if start is None else start.policy.table.copy()
+            value = _howard(arcs, table, _RELATIVE_TOLERANCE * float(np.abs(arcs).max()), _IMPATIENCE)
+        return self.with_table(table, value, method)
+
+    def with_table(self, table: NDArray[np.int32], value: float, method: str) -> Plan[TablePolicy]:
+        """Return the plan with this table of best actions."""
+        n_actions = self.actions.n_listed
+        cycle = _final_cycle(table, n_actions)
+        return Plan(method, value, value, TablePolicy(table, n_actions, self.window), tuple(cycle.tolist()))
+
+    def arc_rewards(self, rewards: Floats) -> Floats:
+        """Return the mean reward of every action in every history, shape (K ** window, K)."""
+        grouped = np.zeros((int(self._group_of_edge.max()) + 1, self.window + 1))
+        np.add.at(grouped, self._group_of_edge, rewards)
+        arcs = np.empty((self.actions.n_listed**self.window, self.actions.n_listed))
+        _fill_arc_rewards(self._indptr, self._indices, grouped, self.window, arcs)
+        return arcs
+
+
+def best_arcs(arcs: Floats, policy: NDArray[np.int32]) -> tuple[Floats, NDArray[np.int64]]:
+    """Improve `policy` in place to the best one of a history graph, of one action or more.
+
+    Return a value for every history, with which no arc gains more than the best mean, and the best cycle's arcs,
+    each numbered history * K + action.
+    """
+    n_states, n_actions = arcs.shape
+    _howard(arcs, policy, _RELATIVE_TOLERANCE * float(np.abs(arcs).max()), _IMPATIENCE)
+    values = np.zeros(n_states)
+    mark, stack = np.empty((2, n_states), dtype=np.int32)
+    mean, anchor = _best_cycle(arcs, policy, mark)
+    _value_histories(arcs, policy, mean, anchor, values, mark, stack)
+    state, cycle = anchor, list[int]()
+    while not cycle or state != anchor:
+        cycle.append(state * n_actions + int(policy[state]))
+        state = cycle[-1] % n_states
+    return values, np.array(cycle, np.int64)
+
+
+def fits(n_actions: int, window: int) -> bool:
+    """Say whether the graph of joint histories fits."""
+    return bool(n_actions ** (window + 1) <= MAX_ARCS)
+
+
+def check_size(n_actions: int, window: int) -> None:
+    """Refuse a graph of joint histories that does not fit."""
+    if not fits(n_actions, window):
+        longest = window
+        while longest > 0 and not fits(n_actions, longest):
+            longest -= 1
+        raise TooManyStatesError(
+            f"{n_actions} actions and window {window} make about 10**{window * np.log10(n_actions):.0f} "
+            f"joint histories, more than the exact planner can hold ({MAX_ARCS:,} histories x actions); "
+            f"with {n_actions} actions it reaches window {longest}: use fewer actions, a shorter window, "
+            "or method='edgewise'"
+        )
+
+
+@kernel
+def _fill_arc_rewards(
+    indptr: NDArray[np.int64], indices: NDArray[np.int32], rewards: Floats, window: int, arcs: Floats
+) -> None:
+    """Count the uses of each edge group history by history, like the digits of a milometer."""
+    n_states, n_actions = arcs.shape
+    counts = np.zeros(rewards.shape[0], dtype=np.int64)
+    digits = np.zeros(window, dtype=np.int64)
+    for place in range(indptr[0], indptr[1]):
+        counts[indices[place]] = window
+    for state in range(n_states):
+        for action in range(n_actions):
+            total = 0.0
+            for place in range(indptr[action], indptr[action + 1]):
+                group = indices[place]
+                total += rewards[group, counts[group]]
+            arcs[state, action] = total
+        for digit in range(window - 1, -1, -1):
+            action = digits[digit]
+            for place in range(indptr[action], indptr[action + 1]):
+                counts[indices[place]] -= 1
+            action = (action + 1) % n_actions
+            digits[digit] = action
+            for place in range(indptr[action], indptr[action + 1]):
+                counts[indices[place]] += 1
+            if action > 0:
+                break
+
+
+@kernel
+def _howard(arcs: Floats, policy: NDArray[np.int32], tolerance: float, impatience: int) -> float:
+    """Improve `policy` in place until no action anywhere gains more than `tolerance`; return its cycle's mean.
+
+    Each turn finds the best cycle of the policy, values every history by what it earns above that mean on its
+    way to the cycle, and then takes better actions. The values only ever rise, so it ends; should rounding on a
+    huge graph still feign improvements, the tolerance grows every `impatience` turns until they are ignored.
+    """
+    n_states, n_actions = arcs.shape
+    block = n_states // n_actions
+    values = np.zeros(n_states)
+    mark = np.empty(n_states, dtype=np.int32)
+    stack = np.empty(n_states, dtype=np.int32)
+    turn = 0
+    while True:
+        mean, anchor = _best_cycle(arcs, policy, mark)
+        _value_histories(arcs, policy, mean, anchor, values, mark, stack)
+        improved = False
+        for leading in range(n_actions):
+            for rest in range(block):
+                state = leading * block + rest
+                best, choice = values[state] + tolerance, -1
+                for action in range(n_actions):
+                    worth = arcs[state, action] - mean + values[rest * n_actions + action]
+                    if worth > best:
+                        best, choice = worth, action
+                if choice >= 0:
+                    policy[state] = choice
+                    values[state] = best
+                    improved = True
+        if not improved:
+            return mean
+        turn += 1
+        if turn % impatience == 0:
+            tolerance *= 10.0
+
+
+@kernel
+def _best_cycle(arcs: Floats, policy: NDArray[np.int32], mark: NDArray[np.int32]) -> tuple[float, int]:
+    """Return the largest mean of the cycles that `policy` runs into, and a history on that cycle."""
+    n_states, n_actions = arcs.shape
+    best, anchor = -np.inf, -1
+    mark[:] = -1
+    for first in range(n_states):
+        state = first
+        while mark[state] < 0:
+            mark[state] = first
+            state = (state * n_actions + policy[state]) % n_states
+        if mark[state] == first:
+            mean = _cycle_mean(arcs, policy, state)
+            if mean > best:
+                best, anchor = mean, state
+    return best, anchor
+
+
+@kernel
+def _cycle_mean(arcs: Floats, policy: NDArray[np.int32], anchor: int) -> float:
+    """Return the mean reward of the cycle through `anchor`."""
+    n_states, n_actions = arcs.shape
+    total, length, state = 0.0, 0, anchor
+    while length == 0 or state != anchor:
+        total += arcs[state, policy[state]]
+        length += 1
+        state = (state * n_actions + policy[state]) % n_states
+    return total / length
+
+
+@kernel
+def _final_cycle(policy: NDArray[np.int32], n_actions: int) -> NDArray[np.int32]:
+    """Return the actions that `policy` repeats for ever in the end, coming from history 0."""
+    n_states = len(policy)
+    seen = np.zeros(n_states, dtype=np.bool_)
+    state = 0
+    while not seen[state]:
+        seen[state] = True
+        state = (state * n_actions + policy[state]) % n_states
+    anchor, length = state, 0
+    actions = np.empty(n_states, dtype=np.int32)
+    while length == 0 or state != anchor:
+        actions[length] = policy[state]
+        length += 1
+        state = (state * n_actions + policy[state]) % n_states
+    return actions[:length].copy()
+
+
+@kernel
+def _value_histories(
+    arcs: Floats,
+    policy: NDArray[np.int32],
+    mean: float,
+    anchor: int,
+    values: Floats,
+    mark: NDArray[np.int32],
+    stack: NDArray[np.int32],
+) -> None:
+    """Value each history by its rewards above `mean` on the way to `anchor`; lead those that miss it there."""
+    n_states, n_actions = arcs.shape
+    unknown, pending, valued, lost = 0, 1, 2, 3
+    mark[:] = unknown
+    mark[anchor] = valued
+    values[anchor] = 0.0
+    n_lost = 0
+    for first in range(n_states):
+        depth, state = 0, first
+        while mark[state] == unknown:
+            mark[state] = pending
+            stack[depth] = state
+            depth += 1
+            state = (state * n_actions + policy[state]) % n_states
+        reaches = mark[state] == valued
+        value = values[state]
+        if not reaches:
+            n_lost += depth
+        for level in range(depth - 1, -1, -1):
+            state = stack[level]
+            if reaches:
+                value += arcs[state, policy[state]] - mean
+                values[state] = value
+                mark[state] = valued
+            else:
+                mark[state] = lost
+    # Any history leads to any other in `window` actions, so this takes at most `window` sweeps.
+    while n_lost > 0:
+        for state in range(n_states):
+            if mark[state] != lost:
+                continue
+            first_successor = (state * n_actions) % n_states
+            best, choice = -np.inf, -1
+            for action in range(n_actions):
+                if mark[first_successor + action] == valued:
+                    worth = arcs[state, action] - mean + values[first_successor + action]
+                    if worth > best:
+                        best, choice = worth, action
+            if choice >= 0:
+                policy[state] = choice
+                values[state] = best
+                mark[state] = valued
+                n_lost -= 1
+
+
+@kernel
+def _karp(arcs: Floats, policy: NDArray[np.int32]) -> float:
+    """Karp's theorem over walks of 0 .. n steps from history 0; the cycle and the ways to it go into `policy`."""
+    n_states, n_actions = arcs.shape
+    block = n_states // n_actions
+    walks = np.full((n_states + 1, n_states), -np.inf)
+    walks[0, 0] = 0.0
+    for step in range(1, n_states + 1):
+        for state in range(n_states):
+            previous, action = state // n_actions, state % n_actions
+            best = -np.inf
+            for leading in range(n_actions):
+                origin = leading * block + previous
+                best = max(best, walks[step - 1, origin] + arcs[origin, action])
+            walks[step, state] = best
+    worst = np.full(n_states, np.inf)
+    for step in range(n_states):
+        for state in range(n_states):
+            if walks[step, state] > -np.inf:
+                slope = (walks[n_states, state] - walks[step, state]) / (n_states - step)
+                worst[state] = min(worst[state], slope)
+    # The best walk of n steps to that history repeats a history; what lies between is a cycle of the best mean.
+    seen = np.full(n_states, -1, dtype=np.int64)
+    state = int(np.argmax(worst))
+    for step in range(n_states, -1, -1):
+        if seen[state] >= 0:
+            break
+        seen[state] = step
+        previous, action = state // n_actions, state % n_actions
+        for leading in range(n_actions):
+            origin = leading * block + previous
+            if step > 0 and walks[step - 1, origin] + arcs[origin, action] == walks[step, state]:
+                policy[origin] = action
+                state = origin
+                break
+    mean = _cycle_mean(arcs, policy, state)
+    values = np.zeros(n_states)
+    mark = np.empty(n_states, dtype=np.int32)
+    stack = np.empty(n_states, dtype=np.int32)
+    _value_histories(arcs, policy, mean, state, values, mark, stack)
+    return mean

@@ -1,0 +1,1 @@
+"""Results: what happened in runs and in traffic, each figure worked out in one place."""

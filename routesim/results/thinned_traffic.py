@@ -1,0 +1,163 @@
+"""TrafficRun: one run of the simulator, thinned to steps of time and the most driven routes; save and load."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Self, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from routesim.errors import ResultsError
+from routesim.results.run import Scalar
+from routesim.rounds.trace import PERCENTILES
+from routesim.storage.folders import write_json
+from routesim.traffic.result import Traffic
+
+Floats: TypeAlias = NDArray[np.float64]
+Longs: TypeAlias = NDArray[np.int64]
+
+MOST_STEPS = 96
+MOST_ROUTES = 60
+
+_TIMES = ("start_s", "bin_s", "end_s")
+_ARRAYS = (
+    "departures",
+    "arrived",
+    "totals",
+    "loads",
+    "load_seconds",
+    "route_ends",
+    "route_edges",
+    "plays",
+    "route_totals",
+    "quantiles",
+)
+
+
+@dataclass(frozen=True, eq=False)
+class TrafficRun:
+    """What is kept of one run. Steps of `bin_s` seconds count from `start_s`; the last holds all up to `end_s`.
+
+    For the vehicles that departed in each step: how many `departures`, how many of them `arrived` in the end, and the
+    `totals` of what their trips took (seconds, or cost where travellers have costs). `loads` has rows (step, edge,
+    entries), and `load_seconds` the travel times of those who entered, added up, without noise. Route r, one of the
+    most driven, has the edges `route_edges[route_ends[r]:route_ends[r + 1]]`; `plays` has rows (step, route,
+    departures), and `route_totals` rows (trips that ended, what they took in all). `quantiles` are the percentiles 0
+    to 100 of the measured travel times in seconds.
+    """
+
+    summary: Mapping[str, Scalar]
+    start_s: float
+    bin_s: float
+    end_s: float
+    departures: Longs
+    arrived: Longs
+    totals: Floats
+    loads: Longs
+    load_seconds: Floats
+    route_ends: Longs
+    route_edges: Longs
+    plays: Longs
+    route_totals: Floats
+    quantiles: Floats
+
+    @classmethod
+    def of(cls, traffic: Traffic, from_s: float, to_s: float, *, first_bin: int = 0, bins: int = 1) -> Self:
+        """Thin a run to steps of so many of its `bins` of time, from `first_bin` on.
+
+        Trips that departed from `from_s` up to `to_s` are the measured ones.
+        """
+
+        def steps_of(time_bins: NDArray[Any]) -> Longs:
+            return np.clip((time_bins.astype(np.int64) - first_bin) // bins, 0, MOST_STEPS - 1)
+
+        loads = traffic.loads.copy()
+        last_bin = int(loads[:, 0].max(initial=first_bin))
+        loads[:, 0] = steps_of(loads[:, 0])
+        steps = int(loads[:, 0].max(initial=0)) + 1
+        loads, seconds = _added_up(loads, traffic.load_seconds)
+        step, departed, ended = steps_of(traffic.departure_s // traffic.bin_s), traffic.departed, traffic.arrived
+        took = traffic.travel_time_s if traffic.trip_cost is None else traffic.trip_cost
+        measured = traffic.measured(from_s, to_s)
+        measured = measured[np.isfinite(measured)]
+        summary = {name: value for name, value in traffic.summary(from_s=from_s, to_s=to_s).items() if value == value}
+        end_bin = max(first_bin + steps * bins, last_bin + 1)
+        return cls(
+            summary,
+            first_bin * traffic.bin_s,
+            bins * traffic.bin_s,
+            min(end_bin * traffic.bin_s, traffic.until_s),
+            np.bincount(step[departed], minlength=steps),
+            np.bincount(step[ended], minlength=steps),
+            np.bincount(step[ended], took[ended], minlength=steps).astype(np.float64),
+            loads,
+            seconds,
+            *_routes(traffic, step, took),
+            np.percentile(measured, PERCENTILES) if len(measured) else np.full(len(PERCENTILES), np.nan),
+        )
+
+    @property
+    def routes(self) -> list[tuple[int, ...]]:
+        """The kept routes as tuples of edges, the most driven first."""
+        ends, edges = self.route_ends.tolist(), self.route_edges.tolist()
+        return [tuple(edges[first:last]) for first, last in pairwise(ends)]
+
+    def save(self, folder: str | Path) -> None:
+        """Write `summary.json` and `traffic.npz` into `folder`."""
+        target = Path(folder)
+        target.mkdir(parents=True, exist_ok=True)
+        with (target / "traffic.npz").open("wb") as stream:
+            np.savez_compressed(stream, **{name: getattr(self, name) for name in _ARRAYS})
+        write_json(target / "summary.json", {name: getattr(self, name) for name in _TIMES} | dict(self.summary))
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Self:
+        """Read what `save` wrote."""
+        source = Path(folder)
+        try:
+            summary: dict[str, Any] = json.loads((source / "summary.json").read_text(encoding="utf-8"))
+            with np.load(source / "traffic.npz", allow_pickle=False) as arrays:
+                start_s, bin_s, end_s = (float(summary.pop(name)) for name in _TIMES)
+                return cls(summary, start_s, bin_s, end_s, *(arrays[name] for name in _ARRAYS))
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as problem:
+            raise ResultsError(f"{source} holds no traffic that can be read: {problem}") from problem
+
+
+def _added_up(rows: Longs, seconds: Floats) -> tuple[Longs, Floats]:
+    """Return the rows (step, edge, entries) with equal steps and edges added up, and the seconds likewise."""
+    keys, place = np.unique(rows[:, :2], axis=0, return_inverse=True)
+    entries, together = (np.bincount(place.ravel(), values, len(keys)) for values in (rows[:, 2], seconds))
+    return np.column_stack((keys, entries.astype(np.int64))), together.astype(np.float64)
+
+
+def _routes(traffic: Traffic, step: Longs, took: Floats) -> tuple[Longs, Longs, Longs, Floats]:
+    number: dict[tuple[int, ...], int] = {}
+    seen: dict[tuple[int, int], int] = {}
+    route = np.empty(traffic.n_vehicles, dtype=np.int64)
+    flat = traffic.path_edges
+    for vehicle, place in enumerate(zip(traffic.path_starts.tolist(), traffic.path_lengths.tolist(), strict=True)):
+        if place not in seen:
+            path = tuple(flat[place[0] : place[0] + place[1]].tolist())
+            seen[place] = number.setdefault(path, len(number))
+        route[vehicle] = seen[place]
+    route[~traffic.departed] = -1
+    driven = route >= 0
+    counts = np.bincount(route[driven], minlength=len(number))
+    kept = [one for one in np.argsort(-counts, kind="stable")[:MOST_ROUTES].tolist() if counts[one]]
+    rank = np.full(len(number) + 1, -1)
+    rank[kept] = np.arange(len(kept))
+    rank_of = np.where(driven, rank[route], -1)
+    shown = rank_of >= 0
+    paths = list(number)
+    edges = [np.array(paths[one], dtype=np.int64) for one in kept]
+    ends = np.cumsum([0, *(len(path) for path in edges)])
+    pairs, count = np.unique(np.column_stack((step[shown], rank_of[shown])), axis=0, return_counts=True)
+    plays = np.column_stack((pairs, count)).astype(np.int64)
+    ended = shown & np.isfinite(took)
+    trips = np.bincount(rank_of[ended], minlength=len(kept))
+    total = np.bincount(rank_of[ended], took[ended], minlength=len(kept))
+    every = np.concatenate(edges) if edges else np.empty(0, dtype=np.int64)
+    return ends.astype(np.int64), every, plays, np.column_stack((trips, total)).astype(np.float64)

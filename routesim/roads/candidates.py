@@ -1,0 +1,197 @@
+"""Sets of simple paths between two nodes: the k shortest, k that differ, or all of them.
+
+A set takes many searches towards one destination. So each first finds the cost to go from every node to that
+destination; these costs then steer the searches, and rule out whatever cannot matter.
+"""
+
+from heapq import heappop, heappush
+from itertools import count
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from routesim.errors import InputError
+from routesim.kernels import kernel
+from routesim.roads.shortest import (
+    DONE,
+    NOWHERE,
+    ROUNDING,
+    Edges,
+    Floats,
+    Graph,
+    Workspace,
+    checked,
+    find,
+    no_path,
+    shortest_path,
+    shortest_tree,
+    straighten,
+    tree,
+)
+
+__all__ = ["Graph", "Workspace", "all_paths", "k_shortest", "penalty_paths", "shortest_path", "shortest_tree"]
+
+# Penalty paths
+STRETCH = 0.05  # parts of a path up to this share of the shortest cost are shortest paths themselves
+ATTEMPTS = 8  # searches for each path asked for
+MAX_FACTOR = 1e6  # the most that penalties make of a cost: more, and the other costs would vanish beside it
+
+
+def k_shortest(graph: Graph, costs: ArrayLike, origin: int, destination: int, k: int) -> list[Edges]:
+    """Find the k cheapest simple paths, cheapest first; fewer where fewer exist."""
+    usable = checked(graph, costs, origin, destination)
+    return _ranked(graph, usable, origin, destination, _positive("k", k), np.inf)
+
+
+def all_paths(graph: Graph, origin: int, destination: int, limit: int = 10_000) -> list[Edges]:
+    """Find every simple path, those of fewest edges first; more than `limit` of them are an InputError.
+
+    The refusal is quick, since it takes only the proof that there are more, and no dead end is ever explored.
+    """
+    ones = checked(graph, np.ones(len(graph.tails)), origin, destination)
+    return _ranked(graph, ones, origin, destination, _positive("limit", limit) + 1, limit)
+
+
+def penalty_paths(
+    graph: Graph,
+    costs: ArrayLike,
+    origin: int,
+    destination: int,
+    k: int,
+    *,
+    penalty: float = 1.15,
+    max_overlap: float = 0.75,
+    max_detour: float = 0.5,
+) -> list[Edges]:
+    """Find up to k simple paths that really differ, the shortest first: search, penalise the path, repeat.
+
+    Each search multiplies the costs of the edges it found by `penalty`, for the searches after it. A path is
+    kept when its true cost is at most 1 + max_detour times the shortest, and its overlap with every path kept
+    before is at most max_overlap. The overlap of two paths is the cost of the edges they share, as a fraction
+    of the cost of the cheaper one.
+
+    Penalties alone make paths leave a road for one block and come back. So a path is straightened before it
+    is judged: any part of it that costs up to STRETCH times the shortest is a shortest path between its ends.
+
+    At most ATTEMPTS times k searches are made; when these find no more, there are fewer than k paths.
+    """
+    true_costs = checked(graph, costs, origin, destination)
+    wanted = _positive("k", k)
+    if not 1 < penalty < np.inf:
+        raise InputError(f"penalty must be a finite factor above 1, got {penalty}")
+    if not 0 <= max_overlap <= 1:
+        raise InputError(f"max_overlap must be a fraction between 0 and 1, got {max_overlap}")
+    if not 0 <= max_detour < np.inf:
+        raise InputError(f"max_detour must be a finite fraction of at least 0, got {max_detour}")
+    work = Workspace.build(graph)
+    to_go, _ = tree(graph.reverse(), true_costs, destination, work.no_potential, np.inf, work)
+    shortest = float(to_go[origin])
+    if shortest == np.inf:
+        raise no_path(origin, destination)
+    longest = float(np.nextafter((1 + max_detour) * shortest * (1 + ROUNDING), np.inf))
+    from_origin, _ = tree(graph, true_costs, origin, to_go, longest, work)
+    to_go[from_origin == np.inf] = np.inf  # these nodes are on no path within the limit
+    penalised, ceiling = true_costs.copy(), true_costs * MAX_FACTOR
+    paths: list[Edges] = []
+    for _ in range(ATTEMPTS * wanted):
+        found = find(graph, penalised, origin, destination, to_go, NOWHERE, work)
+        penalised[found] = np.minimum(penalised[found] * min(penalty, MAX_FACTOR), ceiling[found])
+        path = straighten(graph, true_costs, found, STRETCH * shortest, to_go, work)
+        near = _cost(true_costs, path) < longest
+        if near and all(_differ(true_costs, path, kept, max_overlap) for kept in paths):
+            paths.append(path)
+            if len(paths) == wanted:
+                break
+    return sorted(paths, key=lambda path: _cost(true_costs, path))
+
+
+def _ranked(graph: Graph, costs: Floats, origin: int, destination: int, k: int, limit: float) -> list[Edges]:
+    """Yen's algorithm on disjoint sets of paths, each searched only when its bound is the least of all.
+
+    A set holds the simple paths that start with given edges. Once its cheapest path is known, the rest of it
+    falls apart into one set for each edge by which a path can leave the cheapest. `_branches` leaves out
+    empty sets, so every entry of the queue stands for at least one path of its own: these `limit` counts.
+    """
+    work, reverse, serial = Workspace.build(graph), graph.reverse(), count()
+    to_go, _ = tree(reverse, costs, destination, work.no_potential, np.inf, work)
+    best = find(graph, costs, origin, destination, to_go, NOWHERE, work)
+    if not best.size:
+        raise no_path(origin, destination)
+    queue = [(_cost(costs, best), next(serial), best, 0, -1)]
+    found: list[tuple[float, Edges]] = []
+    while queue and len(found) < k:
+        cost, _, path, fixed, edge = heappop(queue)
+        if edge >= 0:  # not searched yet: the paths that follow `path` for `fixed` edges, then take `edge`
+            start = np.append(path[:fixed], np.int32(edge))
+            rest = find(graph, costs, int(graph.heads[edge]), destination, to_go, graph.tails[start], work)
+            path = np.concatenate((start, rest))
+            heappush(queue, (_cost(costs, path), next(serial), path, fixed + 1, -1))
+            continue
+        found.append((cost, path))
+        if len(found) < k:
+            bounds, places, edges = _branches(graph, reverse, costs, to_go, path, fixed, work)
+            for bound, place, branch in zip(bounds.tolist(), places.tolist(), edges.tolist(), strict=True):
+                heappush(queue, (bound, next(serial), path, place, branch))
+        if len(found) + len(queue) > limit:
+            raise InputError(
+                f"listing every path needs at most {limit} of them, but more lead from node {origin} to node "
+                f"{destination}; raise the limit, or ask for the k shortest"
+            )
+    return [path for _, path in sorted(found, key=lambda entry: entry[0])]
+
+
+def _differ(costs: Floats, one: Edges, other: Edges, max_overlap: float) -> bool:
+    shared = np.intersect1d(one, other, assume_unique=True)
+    cheaper = min(_cost(costs, one), _cost(costs, other))
+    return _cost(costs, shared) <= max_overlap * cheaper and not np.array_equal(one, other)
+
+
+def _cost(costs: Floats, path: Edges) -> float:
+    return float(costs[path].sum())
+
+
+def _positive(name: str, value: int) -> int:
+    if not value >= 1 or int(value) != value:
+        raise InputError(f"{name} must be a whole number of at least 1, got {value!r}")
+    return int(value)
+
+
+@kernel
+def _branches(
+    graph: Graph, reverse: Graph, costs: Floats, to_go: Floats, path: Edges, fixed: int, work: Workspace
+) -> tuple[Floats, Edges, Edges]:
+    """Every way to leave `path` after its first `fixed` edges from which a simple path reaches the end.
+
+    Returns a bound on the cost of such a path, the place on `path` and the edge taken there. Whether an edge
+    leads on is known from a flood backwards from the end. Leaving later forbids more nodes, so the places are
+    taken from last to first, and one flood, let into one more node of the path each time, serves them all.
+    """
+    generation = work.generation[0] + 1
+    work.generation[0] = generation
+    room, spent = 0, np.zeros(len(path) + 1)
+    for place, edge in enumerate(path):
+        node = graph.tails[edge]
+        work.stamp[node], work.position[node] = generation, DONE  # forbidden so far
+        spent[place + 1] = spent[place] + costs[edge]
+        room += graph.indptr[node + 1] - graph.indptr[node]
+    bounds, places, edges = np.empty(room), np.empty(room, dtype=np.int32), np.empty(room, dtype=np.int32)
+    found, reached = 0, graph.heads[path[-1]]
+    for place in range(len(path) - 1, fixed - 1, -1):
+        work.stamp[reached], work.position[reached], work.heap[0], size = generation, 0, reached, 1
+        while size > 0:
+            size -= 1
+            node = work.heap[size]
+            for edge in reverse.out_edges[reverse.indptr[node] : reverse.indptr[node + 1]]:
+                tail = graph.tails[edge]
+                if work.stamp[tail] != generation and not graph.no_through[tail] and costs[edge] < np.inf:
+                    work.stamp[tail], work.position[tail], work.heap[size] = generation, 0, tail
+                    size += 1
+        reached = graph.tails[path[place]]
+        for edge in graph.out_edges[graph.indptr[reached] : graph.indptr[reached + 1]]:
+            head = graph.heads[edge]
+            leads_on = work.stamp[head] == generation and work.position[head] != DONE
+            if leads_on and edge != path[place] and costs[edge] < np.inf:
+                bounds[found] = spent[place] + costs[edge] + to_go[head]
+                places[found], edges[found] = place, edge
+                found += 1
+    return bounds[:found], places[:found], edges[:found]

@@ -1,0 +1,152 @@
+"""Networks made of networks: a part of one, its largest component, its junctions consolidated."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from routesim.errors import NetworkError
+from routesim.roads.importers.assemble import number_parallel
+from routesim.roads.network import EDGE_NUMBERS, FloatArray, IntArray, RoadNetwork
+
+
+def subnetwork(network: RoadNetwork, edges: NDArray[Any], nodes: NDArray[Any] | None = None) -> RoadNetwork:
+    """Keep these edges in this order, and these nodes (else those the edges touch) in the network's order."""
+    edges = _checked(edges, "edges", network.n_edges)
+    touched = np.union1d(network.tails[edges], network.heads[edges])
+    kept = touched if nodes is None else np.unique(_checked(nodes, "nodes", network.n_nodes))
+    if len(np.setdiff1d(touched, kept)):
+        missing = network.labels[int(np.setdiff1d(touched, kept)[0])]
+        raise NetworkError(f"an edge to be kept touches node {missing!r}, which is not: keep it too")
+    position = np.full(network.n_nodes, -1, dtype=np.int64)
+    position[kept] = np.arange(len(kept))
+    shape_xy, shape_offsets = _gather_shapes(network, edges)
+    return RoadNetwork(
+        labels=tuple(network.labels[i] for i in kept.tolist()),
+        x=network.x[kept],
+        y=network.y[kept],
+        no_through=network.no_through[kept],
+        tails=position[network.tails[edges]].astype(np.int32),
+        heads=position[network.heads[edges]].astype(np.int32),
+        names=tuple(network.names[e] for e in edges.tolist()),
+        highways=tuple(network.highways[e] for e in edges.tolist()),
+        keys=network.keys[edges],
+        imputed_bits=network.imputed_bits[edges],
+        shape_xy=shape_xy,
+        shape_offsets=shape_offsets,
+        crs=network.crs,
+        name=network.name,
+        attribution=network.attribution,
+        **{column: getattr(network, column)[edges] for column in EDGE_NUMBERS},
+    )
+
+
+def largest_component(network: RoadNetwork) -> RoadNetwork:
+    """Keep the largest strongly connected component; of equals, the one with the first node."""
+    kept = largest_component_nodes(network.n_nodes, network.tails, network.heads)
+    if kept.all():
+        return network
+    return subnetwork(network, np.flatnonzero(kept[network.tails] & kept[network.heads]), np.flatnonzero(kept))
+
+
+def largest_component_nodes(
+    n_nodes: int, tails: NDArray[np.integer[Any]], heads: NDArray[np.integer[Any]]
+) -> NDArray[np.bool_]:
+    """Mark the nodes of the largest strongly connected component."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    matrix = coo_array((np.ones(len(tails), dtype=np.int8), (tails, heads)), shape=(n_nodes, n_nodes)).tocsr()
+    _, component = connected_components(matrix, directed=True, connection="strong")
+    sizes = np.bincount(component)
+    largest = np.flatnonzero(sizes == sizes.max())
+    first = component[np.argmax(np.isin(component, largest))]
+    return np.asarray(component == first, dtype=np.bool_)
+
+
+def consolidate(network: RoadNetwork, tolerance_m: float) -> RoadNetwork:
+    """Merge the ends of every link of at most `tolerance_m` metres, and what those ends are merged with.
+
+    A merged junction keeps the label of its first node and lies at the mean place of all. Links within it
+    that are not longer than the tolerance disappear with their travel time; longer ones become loops. Nodes
+    marked `no_through` and links of unknown length stay.
+    """
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    tolerance = float(tolerance_m)
+    if not (np.isfinite(tolerance) and tolerance >= 0):
+        raise NetworkError(f"tolerance_m must be a finite number of metres, at least 0, got {tolerance_m}")
+    tails, heads = network.tails, network.heads
+    closed = network.no_through[tails] | network.no_through[heads]
+    short = (network.length_m <= tolerance) & (tails != heads) & ~closed
+    n = network.n_nodes
+    links = coo_array((np.ones(int(short.sum())), (tails[short], heads[short])), shape=(n, n))
+    _, cluster = connected_components(links.tocsr(), directed=True, connection="weak")
+    _, first, members = np.unique(cluster, return_index=True, return_inverse=True)
+    order = np.argsort(first)  # junctions in the order of their first node
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
+    member_of = rank[members]
+    first = first[order]
+    inside = (member_of[tails] == member_of[heads]) & short
+    edges = np.flatnonzero(~inside)
+    x, y = _mean_place(network, member_of, len(first))
+    merged = np.bincount(member_of, minlength=len(first)) > 1
+    new_tails, new_heads = member_of[tails[edges]], member_of[heads[edges]]
+    shape_xy, shape_offsets = _gather_shapes(network, edges)
+    # A line goes on to the place of the merged junction, where its old end was moved.
+    for ends, at in ((new_tails, 0), (new_heads, -1)):
+        drawn = (np.diff(shape_offsets) > 0) & merged[ends]
+        point = shape_offsets[:-1] if at == 0 else shape_offsets[1:] - 1
+        shape_xy[point[drawn]] = np.column_stack((x, y))[ends[drawn]]
+    return RoadNetwork(
+        labels=tuple(network.labels[i] for i in first.tolist()),
+        x=x,
+        y=y,
+        no_through=network.no_through[first],
+        tails=new_tails.astype(np.int32),
+        heads=new_heads.astype(np.int32),
+        names=tuple(network.names[e] for e in edges.tolist()),
+        highways=tuple(network.highways[e] for e in edges.tolist()),
+        keys=number_parallel(new_tails, new_heads),
+        imputed_bits=network.imputed_bits[edges],
+        shape_xy=shape_xy,
+        shape_offsets=shape_offsets,
+        crs=network.crs,
+        name=network.name,
+        attribution=network.attribution,
+        **{column: getattr(network, column)[edges] for column in EDGE_NUMBERS},
+    )
+
+
+def _mean_place(network: RoadNetwork, member_of: IntArray, n: int) -> tuple[FloatArray, FloatArray]:
+    known = ~np.isnan(network.x)
+    count = np.bincount(member_of[known], minlength=n).astype(np.float64)
+    places = []
+    for values in (network.x, network.y):
+        with np.errstate(invalid="ignore"):
+            mean = np.bincount(member_of[known], weights=values[known], minlength=n) / count
+        # A junction of one node keeps its coordinates bit for bit.
+        single = np.bincount(member_of, minlength=n) == 1
+        mean[member_of[single[member_of]]] = values[single[member_of]]
+        places.append(mean)
+    return places[0], places[1]
+
+
+def _gather_shapes(network: RoadNetwork, edges: IntArray) -> tuple[FloatArray, IntArray]:
+    starts, counts = network.shape_offsets[edges], np.diff(network.shape_offsets)[edges]
+    offsets = np.zeros(len(edges) + 1, dtype=np.int64)
+    np.cumsum(counts, out=offsets[1:])
+    points = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], counts)
+    return network.shape_xy[points], offsets
+
+
+def _checked(indices: NDArray[Any], what: str, n: int) -> IntArray:
+    if indices.dtype == np.bool_ and indices.shape == (n,):
+        return np.flatnonzero(indices).astype(np.int64)
+    if indices.size == 0:
+        return np.empty(0, dtype=np.int64)
+    if indices.ndim != 1 or indices.dtype.kind not in "iu" or indices.min() < 0 or indices.max() >= n:
+        raise NetworkError(f"{what} must be indices from 0 to {n - 1} or one truth value each")
+    return indices.astype(np.int64)

@@ -1,0 +1,51 @@
+"""Place, OSM file, GraphML, networkx, TNTP, GMNS and routesim's own files -> RoadNetwork."""
+
+from collections.abc import Mapping
+from importlib import import_module
+from pathlib import Path
+
+from routesim.errors import NetworkError
+from routesim.roads.network import RoadNetwork
+
+# One line a format: how names of its files end, and who reads and writes it ("" where nobody does).
+FORMATS: Mapping[str, tuple[str, str]] = {
+    ".npz": ("archive.load", "archive.save"),
+    ".graphml": ("graphml.from_graphml", "graphml.to_graphml"),
+    ".gpkg": ("tables.from_geopackage", "tables.to_geopackage"),
+    ".tntp": ("tntp.from_tntp", ""),
+    ".osm": ("osm.from_osm", ""),
+    ".osm.gz": ("osm.from_osm", ""),
+    ".osm.bz2": ("osm.from_osm", ""),
+    ".pbf": ("osm.from_osm", ""),
+}
+
+
+def read_network(path: str | Path) -> RoadNetwork:
+    """Read a file of any known format by its ending; a folder is read as GMNS."""
+    if Path(path).is_dir():
+        return _call("gmns.from_gmns", path)
+    return _call(_format(path)[0], path)
+
+
+def write_network(network: RoadNetwork, path: str | Path) -> None:
+    """Write a network in the format that the ending of `path` names."""
+    writer = _format(path)[1]
+    if not writer:
+        writable = ", ".join(ending for ending, (_, writes) in FORMATS.items() if writes)
+        raise NetworkError(f"networks are written as {writable}, not as {Path(path).name!r}")
+    _call(writer, network, path)
+
+
+def _format(path: str | Path) -> tuple[str, str]:
+    name = Path(path).name.lower()
+    for ending, functions in FORMATS.items():
+        if name.endswith(ending):
+            return functions
+    raise NetworkError(f"no format of roads is known by the ending of {name!r}; known are {', '.join(FORMATS)}")
+
+
+def _call(function: str, *arguments: object) -> RoadNetwork:
+    # Looked up when needed: some readers bring heavy packages along.
+    module, name = function.split(".")
+    result: RoadNetwork = getattr(import_module(f"{__name__}.{module}"), name)(*arguments)
+    return result

@@ -1,0 +1,183 @@
+"""routesim's own file of a network: a zip of plain NumPy arrays (.npz), compact, exact and checked when read.
+
+Numbers on a decimal grid, as OpenStreetMap's coordinates are (1e-7 degrees), are stored as whole
+differences from the one before; all others as they are. Either way they come back bit for bit. Texts are
+stored once each, as JSON. Nothing in the file is ever executed (no pickles), and its sizes are checked
+before memory is taken.
+"""
+
+import io
+import json
+import zipfile
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from routesim.errors import NetworkError
+from routesim.roads.importers.files import MAX_BYTES, existing_file, written_whole
+from routesim.roads.importers.labels import decode_label, encode_label
+from routesim.roads.network import EDGE_NUMBERS, FloatArray, RoadNetwork
+
+FORMAT = "routesim-network-1"
+_SCALES = (1, 10, 100, 1000, 10_000_000)
+_WHOLE = ("tails", "heads", "keys", "shape_offsets")
+
+
+def save(network: RoadNetwork, path: str | Path) -> None:
+    """Write a network so that `load` gives the same one back."""
+    arrays: dict[str, Any] = {}
+    header = {
+        "format": FORMAT, "name": network.name, "crs": network.crs, "attribution": network.attribution,
+    }  # fmt: skip
+    arrays["header"] = _text_array(header)
+    if all(type(label) is int and abs(label) < 2**62 for label in network.labels):
+        arrays["labels"] = np.diff(np.array(network.labels, dtype=np.int64), prepend=np.int64(0))
+    else:
+        arrays["labels"] = _text_array([encode_label(label) for label in network.labels])
+    for column in _WHOLE:
+        arrays[column] = _narrow(np.diff(getattr(network, column).astype(np.int64), prepend=np.int64(0)))
+    for column, values in _floats_of(network).items():
+        arrays.update(_pack(column, values))
+    for column in ("names", "highways"):
+        texts: tuple[str, ...] = getattr(network, column)
+        table = {text: code for code, text in enumerate(dict.fromkeys(texts))}
+        arrays[f"{column}_table"] = _text_array(list(table))
+        arrays[f"{column}_codes"] = _narrow(np.array([table[text] for text in texts], dtype=np.int64))
+    arrays["imputed_bits"] = network.imputed_bits
+    arrays["no_through"] = np.packbits(network.no_through)
+    with written_whole(path) as temporary, temporary.open("wb") as stream:
+        np.savez_compressed(stream, **arrays)
+
+
+def load(path: str | Path, *, max_bytes: int = MAX_BYTES) -> RoadNetwork:
+    """Read a network that `save` wrote."""
+    file = existing_file(path, "routesim network (.npz)")
+    try:
+        with file.open("rb") as stream:
+            return read(stream, str(file), max_bytes=max_bytes)
+    except OSError as error:
+        raise NetworkError(f"cannot read {file}: {error}") from None
+
+
+def read(stream: IO[bytes], where: str, *, max_bytes: int = MAX_BYTES) -> RoadNetwork:
+    """Read a network from an open file; `where` names it in errors."""
+    try:
+        return _build(read_arrays(stream, max_bytes))
+    except NetworkError as error:
+        raise NetworkError(f"{where}: {error}") from None
+    except (
+        KeyError, ValueError, TypeError, IndexError, OverflowError, MemoryError, EOFError, RecursionError,
+        NotImplementedError, RuntimeError, zipfile.BadZipFile, zlib.error, SyntaxError,
+    ) as error:  # fmt: skip
+        raise NetworkError(f"{where} is no network saved by routesim, or is damaged: {error}") from None
+
+
+def _build(arrays: dict[str, NDArray[Any]]) -> RoadNetwork:
+    header = _texts(arrays["header"])
+    if not isinstance(header, dict) or header.get("format") != FORMAT:
+        raise NetworkError(f"the format must be {FORMAT}; it may come from another version of routesim")
+    stored = arrays["labels"]
+    labels: tuple[Any, ...]
+    if stored.dtype == np.uint8:
+        labels = tuple(decode_label(text) for text in _texts(stored))
+    else:
+        labels = tuple(np.cumsum(stored.astype(np.int64)).tolist())
+    whole: dict[str, Any] = {column: np.cumsum(arrays[column].astype(np.int64)) for column in _WHOLE}
+    n_nodes, n_edges = len(labels), len(whole["tails"])
+    columns = (*EDGE_NUMBERS, "x", "y", "shape_x", "shape_y")
+    numbers: dict[str, Any] = {column: _unpack(column, arrays) for column in columns}
+    texts: dict[str, Any] = {}
+    for column in ("names", "highways"):
+        table, codes = _texts(arrays[f"{column}_table"]), arrays[f"{column}_codes"].tolist()
+        if not isinstance(table, list) or len(codes) != n_edges or (codes and min(codes) < 0):
+            raise NetworkError(f"{column} do not fit the edges")
+        texts[column] = tuple(table[code] for code in codes)
+    shape_x, shape_y = numbers.pop("shape_x"), numbers.pop("shape_y")
+    return RoadNetwork(
+        labels=labels,
+        imputed_bits=arrays["imputed_bits"],
+        no_through=np.unpackbits(arrays["no_through"], count=n_nodes).astype(np.bool_),
+        shape_xy=np.column_stack((shape_x, shape_y)),
+        crs=header["crs"],
+        name=header["name"],
+        attribution=header["attribution"],
+        **texts,
+        **whole,
+        **numbers,
+    )
+
+
+def _floats_of(network: RoadNetwork) -> dict[str, FloatArray]:
+    columns: dict[str, FloatArray] = {column: getattr(network, column) for column in EDGE_NUMBERS}
+    columns |= {"x": network.x, "y": network.y}
+    return columns | {"shape_x": network.shape_xy[:, 0], "shape_y": network.shape_xy[:, 1]}
+
+
+def _pack(column: str, values: FloatArray) -> dict[str, NDArray[Any]]:
+    """Store a column as differences on the coarsest decimal grid that keeps it exact, else as it is."""
+    if len(values) and np.isfinite(values).all() and np.abs(values).max() < 2**52 / _SCALES[-1]:
+        for scale in _SCALES:
+            grid = np.rint(values * scale)
+            # -0.0 and 0.0 compare equal and are not the same bits, so look at the bits.
+            if np.array_equal((grid.astype(np.int64) / scale).view(np.int64), values.view(np.int64)):
+                steps = np.diff(grid.astype(np.int64), prepend=np.int64(0))
+                return {f"{column}_steps": _narrow(steps), f"{column}_scale": np.array([scale])}
+    return {column: np.ascontiguousarray(values)}
+
+
+def _unpack(column: str, arrays: dict[str, NDArray[Any]]) -> FloatArray:
+    if column in arrays:
+        return arrays[column].astype(np.float64)
+    scale = int(arrays[f"{column}_scale"][0])
+    if scale not in _SCALES:
+        raise NetworkError(f"{column} has a grid of {scale}, expected one of {_SCALES}")
+    return np.asarray(np.cumsum(arrays[f"{column}_steps"].astype(np.int64)) / scale, dtype=np.float64)
+
+
+def _narrow(values: NDArray[Any]) -> NDArray[Any]:
+    """Return whole numbers in the smallest type that holds them."""
+    if len(values) == 0:
+        return values.astype(np.int8)
+    low, high = int(values.min()), int(values.max())
+    for dtype in (np.int8, np.int16, np.int32):
+        if np.iinfo(dtype).min <= low and high <= np.iinfo(dtype).max:
+            return values.astype(dtype)
+    return values
+
+
+def _text_array(value: Sequence[str] | dict[str, str]) -> NDArray[np.uint8]:
+    # Escaped, so that any text at all survives, also one no encoding knows.
+    return np.frombuffer(json.dumps(value).encode("ascii"), dtype=np.uint8)
+
+
+def _texts(array: NDArray[Any]) -> Any:
+    return json.loads(array.astype(np.uint8).tobytes().decode("ascii"))
+
+
+def read_arrays(stream: IO[bytes], max_bytes: int = MAX_BYTES) -> dict[str, NDArray[Any]]:
+    """Return the arrays of an .npz file, each one row of numbers, after a look at their sizes."""
+    arrays: dict[str, NDArray[Any]] = {}
+    with zipfile.ZipFile(stream) as archive:
+        members = archive.infolist()
+        if len(members) > 64 or sum(member.file_size for member in members) > max_bytes:
+            raise NetworkError(f"holds more than {max_bytes} bytes or 64 arrays; raise max_bytes if you trust it")
+        for member in members:
+            with archive.open(member) as packed:
+                raw = packed.read(member.file_size + 1)
+            arrays[member.filename.removesuffix(".npy")] = _array(raw, member.filename)
+    return arrays
+
+
+def _array(raw: bytes, name: str) -> NDArray[Any]:
+    content = io.BytesIO(raw)
+    version = np.lib.format.read_magic(content)
+    if version != (1, 0):
+        raise NetworkError(f"array {name} has version {version} of NumPy's format, expected (1, 0)")
+    shape, _, dtype = np.lib.format.read_array_header_1_0(content)
+    if dtype.kind not in "biuf" or len(shape) != 1 or shape[0] * dtype.itemsize != len(raw) - content.tell():
+        raise NetworkError(f"array {name} must be one row of numbers that fills it")
+    return np.frombuffer(raw, dtype=dtype, offset=content.tell())

@@ -1,0 +1,242 @@
+"""GMNS, a folder with node.csv and link.csv -> RoadNetwork."""
+
+import csv
+import io
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from routesim.errors import NetworkError
+from routesim.roads.importers.assemble import assemble
+from routesim.roads.importers.files import MAX_BYTES, read_text
+from routesim.roads.importers.graph import parse_linestring
+from routesim.roads.importers.tntp import METRES
+from routesim.roads.network import GEOGRAPHIC, FloatArray, RoadNetwork, haversine_m
+
+_KPH: Mapping[str, float] = {"km/h": 1.0, "kph": 1.0, "mph": 1.609344, "m/s": 3.6}
+_CAR_USES = {"auto", "car", "all", "c", "vehicle", "motor_vehicle", "sov", "hov"}
+Row = tuple[int, Mapping[str, str]]
+
+
+def from_gmns(
+    folder: str | Path,
+    *,
+    length_unit: str | None = None,
+    speed_unit: str | None = None,
+    largest_component: bool = False,
+    name: str | None = None,
+    max_bytes: int = MAX_BYTES,
+) -> RoadNetwork:
+    """Read the roads for cars from GMNS tables.
+
+    The format leaves units to its `config.csv`, which many data sets lack. Without `length_unit` ("m",
+    "km", "mi", "ft") and without config.csv, the unit is the one with which the stated lengths fit the
+    lines drawn, and `speed_unit` ("km/h", "mph", "m/s") goes with it. Capacity is per lane and hour, as the
+    format says. Links whose `directed` is false lead both ways; links whose `allowed_uses` name no car are
+    left out.
+    """
+    directory = Path(folder)
+    if not directory.is_dir():
+        raise NetworkError(f"{folder} is no folder; give the one that holds node.csv and link.csv")
+    units = _configured(directory, max_bytes)
+    for what, given, known in (("length", length_unit, METRES), ("speed", speed_unit, _KPH)):
+        if given is not None and given not in known:
+            raise NetworkError(f"{what}_unit must be one of {', '.join(known)}, got {given!r}")
+        if given is not None:
+            units[what] = given
+    node_file, link_file = directory / "node.csv", directory / "link.csv"
+    nodes = _table(node_file, ("node_id", "x_coord", "y_coord"), max_bytes)
+    links = _table(link_file, ("from_node_id", "to_node_id", "length"), max_bytes)
+    labels, x, y = _nodes(nodes, str(node_file))
+    geographic = not ((np.abs(x) > 180).any() or (np.abs(y) > 90).any())
+    reader = _Links(labels, x, y, str(link_file), geographic)
+    for number, row in links:
+        reader.add(number, row)
+    try:
+        network = reader.network(units, GEOGRAPHIC if geographic else "planar", name or directory.name)
+    except NetworkError as error:
+        raise NetworkError(f"{link_file}: {error}") from None
+    return network.largest_component() if largest_component else network
+
+
+class _Links:
+    """Collects links row by row; lengths and speeds stay in the file's units until all are known."""
+
+    def __init__(self, labels: Sequence[Hashable], x: FloatArray, y: FloatArray, where: str, geographic: bool) -> None:
+        self.labels, self.x, self.y, self.where, self.geographic = labels, x, y, where, geographic
+        self.index = {str(label): i for i, label in enumerate(labels)}
+        self.ends: list[tuple[int, int]] = []
+        self.numbers: list[tuple[float, float, float, float, float, float]] = []
+        self.texts: list[tuple[str, str]] = []
+        self.shapes: list[FloatArray] = []
+
+    def add(self, number: int, row: Mapping[str, str]) -> None:
+        uses = {use.strip().lower() for use in row.get("allowed_uses", "").replace(";", ",").split(",")} - {""}
+        if uses and not uses & _CAR_USES:
+            return
+        where = f"{self.where} line {number}"
+        ends = []
+        for column in ("from_node_id", "to_node_id"):
+            label = _plain_id(row[column])
+            if label not in self.index:
+                raise NetworkError(f"{where}: there is no node {row[column]!r:.40} for {column}")
+            ends.append(self.index[label])
+        capacity, lanes = _number(row, "capacity", where), _number(row, "lanes", where)
+        if not math.isnan(capacity):
+            capacity *= 1.0 if math.isnan(lanes) else lanes
+        numbers = (
+            _number(row, "length", where),
+            _number(row, "free_speed", where),
+            lanes or math.nan,
+            capacity or math.nan,
+            _number(row, "vdf_alpha", where),
+            _number(row, "vdf_beta", where),
+        )
+        if math.isnan(numbers[0]):
+            raise NetworkError(f"{where}: length is missing")
+        highway = row.get("facility_type") or row.get("link_type_name") or ""
+        line = row.get("geometry", "").strip()
+        shape = parse_linestring(line, where) if line else np.empty((0, 2))
+        self._push((ends[0], ends[1]), numbers, (row.get("name", ""), highway), shape)
+        if row.get("directed", "").strip().lower() in {"false", "0", "no"} and ends[0] != ends[1]:
+            self._push((ends[1], ends[0]), numbers, (row.get("name", ""), highway), shape[::-1])
+
+    def _push(
+        self,
+        ends: tuple[int, int],
+        numbers: tuple[float, float, float, float, float, float],
+        texts: tuple[str, str],
+        shape: FloatArray,
+    ) -> None:
+        self.ends.append(ends)
+        self.numbers.append(numbers)
+        self.texts.append(texts)
+        self.shapes.append(shape)
+
+    def network(self, units: Mapping[str, str], crs: str, name: str) -> RoadNetwork:
+        if not self.ends:
+            raise NetworkError("no link for cars")
+        ends = np.array(self.ends, dtype=np.int64)
+        numbers = np.array(self.numbers, dtype=np.float64)
+        length_unit = units.get("length") or self._fitting_unit(numbers[:, 0], ends)
+        speed_unit = units.get("speed") or ("mph" if length_unit in {"mi", "ft"} else "km/h")
+        offsets = np.zeros(len(ends) + 1, dtype=np.int64)
+        np.cumsum([len(shape) for shape in self.shapes], out=offsets[1:])
+        speed = numbers[:, 1] * _KPH[speed_unit]
+        return assemble(
+            labels=self.labels,
+            x=self.x,
+            y=self.y,
+            tails=ends[:, 0],
+            heads=ends[:, 1],
+            length_m=numbers[:, 0] * METRES[length_unit],
+            speed_kph=np.where(speed > 0, speed, np.nan),
+            lanes=numbers[:, 2],
+            capacity_vph=numbers[:, 3],
+            bpr_alpha=numbers[:, 4],
+            bpr_beta=numbers[:, 5],
+            names=[name for name, _ in self.texts],
+            highways=[highway for _, highway in self.texts],
+            shape_xy=np.concatenate(self.shapes) if offsets[-1] else None,
+            shape_offsets=offsets,
+            crs=crs,
+            name=name,
+        )
+
+    def _fitting_unit(self, stated: FloatArray, ends: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> str:
+        """Return the unit with which stated lengths are nearest to measured ones."""
+        measured = np.array([self._measure(e, ends) for e in range(len(ends))])
+        with np.errstate(invalid="ignore"):
+            fit = (stated > 0) & (measured > 1.0)
+        if fit.any():
+            ratio = float(np.median(measured[fit] / stated[fit]))
+            for unit, metres in METRES.items():
+                if 0.8 < ratio / metres < 1.25:
+                    return unit
+        raise NetworkError(
+            "the unit of length is not stated and none fits the lines; pass length_unit (m, km, mi or ft)"
+        )
+
+    def _measure(self, e: int, ends: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> float:
+        points = self.shapes[e]
+        if len(points) == 0:
+            points = np.column_stack((self.x[ends[e]], self.y[ends[e]]))
+        x, y = points[:, 0], points[:, 1]
+        if not self.geographic:
+            return float(np.hypot(np.diff(x), np.diff(y)).sum())
+        return float(haversine_m(x[:-1], y[:-1], x[1:], y[1:]).sum())
+
+
+def _configured(directory: Path, max_bytes: int) -> dict[str, str]:
+    file = directory / "config.csv"
+    units: dict[str, str] = {}
+    if file.is_file():
+        spelled = {"miles": "mi", "mile": "mi", "feet": "ft", "meters": "m", "meter": "m", "metres": "m"}
+        spelled |= {"kilometers": "km", "kilometres": "km", "kmh": "km/h", "kph": "km/h"}
+        for _, row in _table(file, (), max_bytes)[:1]:
+            for what, column, known in (("length", "long_length", METRES), ("speed", "speed", _KPH)):
+                unit = row.get(column, "").strip().lower()
+                unit = spelled.get(unit, unit)
+                if unit in known:
+                    units[what] = unit
+    return units
+
+
+def _table(file: Path, needed: Sequence[str], max_bytes: int) -> list[Row]:
+    text = read_text(file, "GMNS", max_bytes=max_bytes)
+    try:
+        reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+        header = [column.strip().lower() for column in next(reader, [])]
+        for column in needed:
+            if column not in header:
+                raise NetworkError(f"{file} line 1 needs a column {column}, got {', '.join(header)[:200]}")
+        rows: list[Row] = []
+        for row in reader:
+            if not any(row):
+                continue
+            if len(row) != len(header):
+                raise NetworkError(f"{file} line {reader.line_num}: {len(header)} values expected, got {len(row)}")
+            rows.append((reader.line_num, dict(zip(header, row, strict=True))))
+    except csv.Error as error:
+        raise NetworkError(f"{file} line {reader.line_num} is not CSV: {error}") from None
+    return rows
+
+
+def _nodes(rows: Sequence[Row], where: str) -> tuple[list[Hashable], FloatArray, FloatArray]:
+    if not rows:
+        raise NetworkError(f"{where} holds no node")
+    ids = [_plain_id(row["node_id"]) for _, row in rows]
+    seen: set[str] = set()
+    x, y = np.full(len(rows), np.nan), np.full(len(rows), np.nan)
+    for i, (number, row) in enumerate(rows):
+        if not ids[i]:
+            raise NetworkError(f"{where} line {number}: node_id is missing")
+        if ids[i] in seen:
+            raise NetworkError(f"{where} line {number}: node {ids[i]!r:.40} a second time")
+        seen.add(ids[i])
+        x[i] = _number(row, "x_coord", f"{where} line {number}", signed=True)
+        y[i] = _number(row, "y_coord", f"{where} line {number}", signed=True)
+    whole = all(text.lstrip("-").isdecimal() and str(int(text)) == text for text in ids)
+    return [int(text) for text in ids] if whole else list(ids), x, y
+
+
+def _plain_id(text: str) -> str:
+    """Return an id as written, without the ".0" that tables with gaps get from spreadsheets."""
+    text = text.strip()
+    return text[:-2] if text.endswith(".0") and text[:-2].isdecimal() else text
+
+
+def _number(row: Mapping[str, str], column: str, where: str, *, signed: bool = False) -> float:
+    text = row.get(column, "").strip()
+    if not text:
+        return math.nan
+    try:
+        value = float(text)
+    except ValueError:
+        raise NetworkError(f"{where}: {column} must be a number, got {text!r:.40}") from None
+    if not math.isfinite(value) or (value < 0 and not signed):
+        rule = "a finite number" if signed else "a finite number, at least 0"
+        raise NetworkError(f"{where}: {column} must be {rule}, got {text!r:.40}")
+    return value

@@ -1,0 +1,272 @@
+"""The PBF format of OpenStreetMap files, read blob by blob: ways with a given tag, and places of nodes.
+
+Written for files nobody vouches for: every length is checked against what is there before it is followed,
+and no more than one blob is held at a time. The format is described in OpenStreetMap's wiki under "PBF
+Format"; the numbers below are the field numbers of its protocol-buffer messages.
+"""
+
+from __future__ import annotations
+
+import lzma
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from routesim.errors import NetworkError
+from routesim.roads.importers.wire import delta_values, fields_of, plain_nodes, spans_of, tagged_ways
+from routesim.roads.network import FloatArray, IntArray
+
+# The limits of the format itself.
+_MAX_HEADER_BYTES = 64 * 2**10
+_MAX_BLOB_BYTES = 32 * 2**20
+_FEATURES = {b"OsmSchema-V0.6", b"DenseNodes"}
+_NODES, _DENSE, _WAYS = 1, 2, 3
+
+Bytes = NDArray[np.uint8]
+
+
+class Way(NamedTuple):
+    """A way's tags and the ids of its nodes."""
+
+    tags: dict[str, str]
+    refs: IntArray
+
+
+class PbfFile:
+    """A PBF file whose frame has been walked through and whose stated sizes stay within `max_bytes`."""
+
+    def __init__(self, file: Path, max_bytes: int) -> None:
+        self.file = file
+        self.blobs = list(_walk(file, max_bytes))
+        # Which blobs hold nodes is learnt while ways are read, so that the others need not be opened twice.
+        self._node_blobs: list[tuple[int, int]] | None = None
+
+    def ways(self, key: str) -> Iterator[Way]:
+        """Yield the ways that have a tag `key`, in the file's order."""
+        node_blobs = []
+        for at, size in self.blobs:
+            try:
+                block = _Block(self._open(at, size))
+                if block.has_nodes:
+                    node_blobs.append((at, size))
+                yield from block.ways(key)
+            except (ValueError, IndexError, UnicodeDecodeError) as error:
+                raise self._damaged(at, error) from None
+        self._node_blobs = node_blobs
+
+    def places(self, ids: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Return longitude and latitude of nodes, given by ids in ascending order; NaN where not found."""
+        lon, lat = np.full(len(ids), np.nan), np.full(len(ids), np.nan)
+        for at, size in self.blobs if self._node_blobs is None else self._node_blobs:
+            try:
+                block = _Block(self._open(at, size))
+                for node_ids, x, y in block.nodes():
+                    slot = np.minimum(np.searchsorted(ids, node_ids), len(ids) - 1)
+                    wanted = ids[slot] == node_ids
+                    lon[slot[wanted]], lat[slot[wanted]] = (
+                        block.degrees(x[wanted]),
+                        block.degrees(y[wanted], 1),
+                    )
+            except (ValueError, IndexError) as error:
+                raise self._damaged(at, error) from None
+        return lon, lat
+
+    def _open(self, at: int, size: int) -> bytes:
+        try:
+            with self.file.open("rb") as stream:
+                stream.seek(at)
+                return _unpacked(_exactly(stream, size, f"{self.file} byte {at}"))
+        except OSError as error:
+            raise NetworkError(f"cannot read {self.file}: {error}") from None
+
+    def _damaged(self, at: int, error: Exception) -> NetworkError:
+        if isinstance(error, NetworkError):
+            return error
+        return NetworkError(f"{self.file} byte {at}: the blob there is damaged: {error}")
+
+
+class _Block:
+    """One PrimitiveBlock: a table of texts, and groups of nodes or ways that point into it."""
+
+    def __init__(self, content: bytes) -> None:
+        self.buffer: Bytes = np.frombuffer(content, dtype=np.uint8)
+        self.content = content
+        self.texts: NDArray[np.int64] = np.empty((0, 2), dtype=np.int64)
+        self.groups: list[tuple[int, int]] = []
+        self.granularity, self.offsets = 100, [0, 0]
+        for number, start, end in fields_of(self.buffer, 0, len(content)).tolist():
+            if number == 1:
+                table = fields_of(self.buffer, start, end)
+                self.texts = np.ascontiguousarray(table[table[:, 0] == 1, 1:])
+            elif number == 2:
+                self.groups.append((start, end))
+            elif number == 17:
+                self.granularity = start
+            elif number in (19, 20):  # 19 is latitude
+                self.offsets[20 - number] = start
+        if not 1 <= self.granularity <= 10**9:
+            raise ValueError(f"granularity must be from 1 to 1e9, got {self.granularity}")
+        if max(map(abs, self.offsets)) > 360 * 10**9:
+            raise ValueError("the offset of its coordinates is beyond the Earth")
+        self.kinds = [{int(number) for number in spans_of(self.buffer, *group)[:, 0]} for group in self.groups]
+
+    @property
+    def has_nodes(self) -> bool:
+        return any(kinds & {_NODES, _DENSE} for kinds in self.kinds)
+
+    def ways(self, key: str) -> Iterator[Way]:
+        wanted = self._position(key.encode())
+        if wanted < 0:
+            return
+        for group, kinds in zip(self.groups, self.kinds, strict=True):
+            if _WAYS not in kinds:
+                continue
+            spans = spans_of(self.buffer, *group)
+            tags, tag_offsets, refs, ref_offsets = tagged_ways(
+                self.buffer, np.ascontiguousarray(spans[spans[:, 0] == _WAYS, 1:]), wanted, len(self.texts)
+            )
+            for i in range(len(tag_offsets) - 1):
+                pairs = tags[tag_offsets[i] : tag_offsets[i + 1]].tolist()
+                yield Way(
+                    {self._text(k): self._text(v) for k, v in pairs},
+                    refs[ref_offsets[i] : ref_offsets[i + 1]],
+                )
+
+    def nodes(self) -> Iterator[tuple[IntArray, IntArray, IntArray]]:
+        """Yield ids, longitudes and latitudes in units of the granularity."""
+        for group, kinds in zip(self.groups, self.kinds, strict=True):
+            spans = spans_of(self.buffer, *group)
+            if _NODES in kinds:
+                rows = plain_nodes(self.buffer, np.ascontiguousarray(spans[spans[:, 0] == _NODES, 1:]))
+                yield rows[:, 0], rows[:, 2], rows[:, 1]
+            for start, end in spans[spans[:, 0] == _DENSE, 1:].tolist():
+                columns: dict[int, IntArray] = {}
+                for number, first, last in fields_of(self.buffer, start, end).tolist():
+                    if number in (1, 8, 9):
+                        if number in columns:
+                            raise ValueError("a group of nodes states a column twice")
+                        columns[number] = delta_values(self.buffer, first, last)
+                if columns:
+                    ids, y, x = (columns.get(number, np.empty(0, dtype=np.int64)) for number in (1, 8, 9))
+                    if not len(ids) == len(y) == len(x):
+                        raise ValueError(f"{len(ids)} nodes have {len(y)} latitudes and {len(x)} longitudes")
+                    yield ids, x, y
+
+    def degrees(self, values: IntArray, axis: int = 0) -> FloatArray:
+        limit = 360 * 10**9 // self.granularity
+        if len(values) and (values.max() > limit or values.min() < -limit):
+            raise ValueError("a coordinate is beyond the Earth")
+        nano = self.offsets[axis] + self.granularity * values
+        # On OpenStreetMap's own grid the division by 1e7 gives the very number other readers give.
+        return np.where(nano % 100 == 0, (nano // 100) / 1e7, nano / 1e9)
+
+    def _position(self, text: bytes) -> int:
+        lengths = self.texts[:, 1] - self.texts[:, 0]
+        for i in np.flatnonzero(lengths == len(text)).tolist():
+            if self.content[self.texts[i, 0] : self.texts[i, 1]] == text:
+                return int(i)
+        return -1
+
+    def _text(self, i: int) -> str:
+        return self.content[self.texts[i, 0] : self.texts[i, 1]].decode("utf-8")
+
+
+def _walk(file: Path, max_bytes: int) -> Iterator[tuple[int, int]]:
+    """Yield where each blob of data begins and how long it is, and refuse a file that promises too much."""
+    total = 0
+    try:
+        with file.open("rb") as stream:
+            size = file.stat().st_size
+            while (at := stream.tell()) < size:
+                where = f"{file} byte {at}"
+                header_size = int.from_bytes(_exactly(stream, 4, where), "big")
+                if header_size > _MAX_HEADER_BYTES:
+                    raise NetworkError(f"{where}: no PBF of OpenStreetMap, a header claims {header_size} bytes")
+                kind, blob_size = _blob_header(_exactly(stream, header_size, where), where)
+                if (kind == b"OSMHeader") != (at == 0):
+                    raise NetworkError(f"{where}: a PBF of OpenStreetMap begins with its one header, got {kind!r:.30}")
+                begin = stream.tell()
+                blob = _exactly(stream, blob_size, where)
+                total += max(blob_size, _stated_size(blob, where))
+                if total > max_bytes:
+                    raise NetworkError(
+                        f"{file} holds more than {max_bytes} bytes once decompressed; raise max_bytes if you trust it"
+                    )
+                if at == 0:
+                    _check_header(blob, where)
+                elif kind == b"OSMData":
+                    yield begin, blob_size
+    except OSError as error:
+        raise NetworkError(f"cannot read {file}: {error}") from None
+
+
+def _blob_header(content: bytes, where: str) -> tuple[bytes, int]:
+    kind, size = b"", -1
+    for number, start, end in _fields(content, where):
+        if number == 1:
+            kind = content[start:end]
+        elif number == 3:
+            size = start
+    if not 0 <= size <= _MAX_BLOB_BYTES:
+        raise NetworkError(f"{where}: a blob must state a size up to {_MAX_BLOB_BYTES} bytes, got {size}")
+    return kind, size
+
+
+def _stated_size(blob: bytes, where: str) -> int:
+    size = next((start for number, start, _ in _fields(blob, where) if number == 2), 0)
+    if not 0 <= size <= _MAX_BLOB_BYTES:
+        raise NetworkError(f"{where}: a blob may hold {_MAX_BLOB_BYTES} bytes, claims {size}")
+    return size
+
+
+def _check_header(blob: bytes, where: str) -> None:
+    try:
+        content = _unpacked(blob)
+        features = {content[start:end] for number, start, end in _fields(content, where) if number == 4}
+    except ValueError as error:
+        raise NetworkError(f"{where}: the header is damaged: {error}") from None
+    if features - _FEATURES:
+        raise NetworkError(f"{where}: the file needs {features - _FEATURES}, which is not supported")
+
+
+def _fields(content: bytes, where: str) -> list[list[int]]:
+    try:
+        found: list[list[int]] = fields_of(np.frombuffer(content, dtype=np.uint8), 0, len(content)).tolist()
+    except ValueError as error:
+        raise NetworkError(f"{where}: damaged, or no PBF of OpenStreetMap: {error}") from None
+    return found
+
+
+def _unpacked(blob: bytes) -> bytes:
+    """Return what a blob holds, which must be exactly as long as the blob says."""
+    fields = {number: (start, end) for number, start, end in _fields(blob, "a blob")}
+    if 1 in fields:
+        return blob[slice(*fields[1])]
+    size = fields[2][0] if 2 in fields else 0
+    if 3 in fields:
+        content = _inflate(zlib.decompressobj(), blob[slice(*fields[3])], size)
+    elif 4 in fields:
+        content = _inflate(lzma.LZMADecompressor(memlimit=2**27), blob[slice(*fields[4])], size)
+    else:
+        raise ValueError("it is packed in a way other than zlib or lzma")
+    if len(content) != size:
+        raise ValueError(f"it states {size} bytes and holds another number")
+    return content
+
+
+def _inflate(tool: zlib._Decompress | lzma.LZMADecompressor, packed: bytes, size: int) -> bytes:
+    try:
+        return tool.decompress(packed, size + 1)
+    except (zlib.error, lzma.LZMAError) as error:
+        raise ValueError(str(error)) from None
+
+
+def _exactly(stream: IO[bytes], n: int, where: str) -> bytes:
+    data = stream.read(n)
+    if len(data) < n:
+        raise NetworkError(f"{where}: the file breaks off within a blob, {n - len(data)} bytes are missing")
+    return data

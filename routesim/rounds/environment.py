@@ -1,0 +1,392 @@
+"""The paper's protocol: rounds, a window of past actions, and noisy rewards of the edges an action uses.
+
+Each round one action is played. An edge that was used n times in the last `window` rounds pays its mean reward
+at count n plus noise, and an action pays the sum over its edges. Before round 0 the roads are empty.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, Self, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from routesim.checks import numbers
+from routesim.errors import InputError
+from routesim.rounds.actions import ActionSet
+from routesim.rounds.checks import (
+    check_non_increasing,
+    checked_noise,
+    checked_rewards,
+    checked_window,
+    congestion_table,
+    reward_range_of,
+)
+from routesim.rounds.kernels import Roads, drive, play_table
+from routesim.rounds.numbering import Action, Routes
+from routesim.storage.state import (
+    State,
+    check_numbers,
+    collect,
+    join,
+    named,
+    part,
+    put_back,
+    restore_rng,
+    rng_state,
+    taken,
+    whole_from,
+)
+from routesim.travellers.contexts import Contexts
+
+Floats: TypeAlias = NDArray[np.float64]
+Knowledge: TypeAlias = Literal["nothing", "free_flow", "congestion", "rewards"]
+
+_NOISE_BLOCK = 1 << 15
+_NEVER = int(np.iinfo(np.int64).max)
+
+
+class Observation(NamedTuple):
+    """What anyone can see before a round: its number, the last `window` actions (oldest first), the counts, the pair.
+
+    `counts` is a read-only view that changes with the next step; copy it to keep it. `pair` says which pair of ends
+    the round serves, and is 0 where there is only one. `features` has one row per edge where rounds have contexts.
+    """
+
+    round: int
+    history: tuple[Action, ...]
+    counts: NDArray[np.int32]
+    pair: int = 0
+    features: Floats | None = None
+
+
+class Feedback(NamedTuple):
+    """What a round taught: the reward in all, and for each edge position of the action its count and noisy reward.
+
+    Where rounds have contexts, `features` has one row per edge of the action too.
+    """
+
+    action: Action
+    reward: float
+    edges: NDArray[np.int32]
+    counts: NDArray[np.int32]
+    rewards: Floats
+    features: Floats | None = None
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a learner is told at the start; what it is not entitled to stays None.
+
+    `rounds` is the number of rounds to come, if it is known. Where rounds have contexts, `contexts` is their source,
+    `multipliers` is the congestion by (edge, count), and `theta` the true parameter, for the informed.
+    """
+
+    actions: ActionSet
+    window: int
+    low: Floats
+    high: Floats
+    noise_std: Floats
+    free_flow_rewards: Floats | None = None
+    rewards: Floats | None = None
+    rounds: int | None = None
+    contexts: Contexts | None = None
+    multipliers: Floats | None = None
+    theta: Floats | None = None
+
+    @property
+    def scale(self) -> Floats:
+        """The size of an edge's deviations: the width of its range where finite, else its noise."""
+        return np.where(np.isfinite(self.low), self.high - self.low, self.noise_std)
+
+
+@dataclass
+class Tally:
+    """Feedback added up by (edge, count): uses and summed rewards; `full` once a pair's uses reach its limit."""
+
+    visits: NDArray[np.int64]
+    sums: Floats
+    limits: NDArray[np.int64]
+    full: bool = False
+
+    @classmethod
+    def empty(cls, n_edges: int, window: int) -> Self:
+        """Return a tally of nothing, without limits."""
+        shape = (n_edges, window + 1)
+        unlimited = np.full(shape, np.iinfo(np.int64).max)
+        return cls(np.zeros(shape, dtype=np.int64), np.zeros(shape), unlimited)
+
+    def add(self, feedback: Feedback) -> None:
+        """Add one round."""
+        pairs = feedback.edges, feedback.counts
+        self.visits[pairs] += 1
+        self.sums[pairs] += feedback.rewards
+        self.full |= bool((self.visits[pairs] >= self.limits[pairs]).any())
+
+    def state(self) -> State:
+        """Return the sums, the limits and whether one is reached."""
+        return collect(self, "visits", "sums", "limits", "full")
+
+    def restore(self, state: State) -> None:
+        """Take them up again."""
+        put_back(self, state, "visits", "sums", "limits", "full")
+
+
+class Trace(NamedTuple):
+    """One row a round: the action, its expected reward, and the reward that was paid."""
+
+    actions: NDArray[np.int32]
+    expected_rewards: Floats
+    rewards: Floats
+
+    @classmethod
+    def empty(cls, rounds: int) -> Self:
+        """Return room for `rounds` rounds."""
+        return cls(np.empty(rounds, dtype=np.int32), np.empty(rounds), np.empty(rounds))
+
+    def part(self, first: int, last: int) -> Self:
+        """Return the rows from `first` up to `last` as a view."""
+        return self._replace(
+            actions=self.actions[first:last],
+            expected_rewards=self.expected_rewards[first:last],
+            rewards=self.rewards[first:last],
+        )
+
+
+class EdgeUses(NamedTuple):
+    """Edges by their index in the network, how often each was used, and how many times dearer than empty it was then.
+
+    `ratios` are those of the mean reward that the uses met: 1 for an edge nobody had used inside the window.
+    """
+
+    edges: NDArray[np.int64]
+    uses: NDArray[np.int64]
+    ratios: Floats
+
+
+class RoundEnvironment:
+    """Rounds on a fixed action set with mean rewards given as a table of edge x count.
+
+    `rewards[j, n]` is the mean reward of edge position j at count n, for n = 0 .. window; it must not rise with
+    the count. `noise_std` is the standard deviation of the Gaussian noise, one number or one per edge.
+    `reward_range` is the range every learner is told; by default (0, 1), and where all rewards are negative
+    (travel times) from minus infinity to the reward of the empty road.
+
+    Created ready for round 0; `reset` starts over with another noise generator.
+
+    >>> import routesim as rs
+    >>> two_roads = rs.RoundEnvironment.from_congestion(
+    ...     rs.ActionSet.arms(2), [0.9, 0.6], rs.congestion.Inverse(), window=2, noise_std=0.1
+    ... )
+    >>> two_roads.rewards.tolist()
+    [[0.9, 0.9, 0.45], [0.6, 0.6, 0.3]]
+    """
+
+    def __init__(
+        self,
+        actions: ActionSet,
+        rewards: ArrayLike,
+        window: int,
+        noise_std: ArrayLike,
+        *,
+        reward_range: tuple[ArrayLike, ArrayLike] | None = None,
+    ) -> None:
+        self.actions = actions
+        self.window = checked_window(window)
+        self.rewards = checked_rewards(rewards, actions.n_edges, self.window)
+        self.noise_std = checked_noise(noise_std, actions.n_edges)
+        check_non_increasing(self.rewards)
+        self.low, self.high = reward_range_of(self.rewards, reward_range)
+        self.rewards.setflags(write=False)
+        self.reset(np.random.default_rng(0))
+
+    @classmethod
+    def from_congestion(
+        cls,
+        actions: ActionSet,
+        base: ArrayLike,
+        congestion: Callable[[NDArray[np.int64]], NDArray[np.float64]],
+        window: int,
+        noise_std: ArrayLike,
+        *,
+        reward_range: tuple[ArrayLike, ArrayLike] | None = None,
+    ) -> Self:
+        """Return the environment with mean rewards base x congestion(count); `base` has one value per edge."""
+        window = checked_window(window)
+        bases = numbers("base", base)
+        if bases.shape != (actions.n_edges,):
+            raise InputError(f"base needs one value per edge, shape ({actions.n_edges},), got shape {bases.shape}")
+        multipliers = congestion_table(congestion, actions.n_edges, window)
+        return cls(actions, bases[:, np.newaxis] * multipliers, window, noise_std, reward_range=reward_range)
+
+    def task(self, knows: Knowledge = "nothing", rounds: int | None = None) -> Task:
+        """Return what a learner that `knows` this much is told, if `rounds` rounds are to come."""
+        return Task(
+            self.actions,
+            self.window,
+            self.low,
+            self.high,
+            self.noise_std,
+            free_flow_rewards=self.rewards[:, 0] if knows == "free_flow" else None,
+            rewards=self.rewards if knows == "rewards" else None,
+            rounds=rounds,
+        )
+
+    def reset(self, rng: np.random.Generator, rounds: int | None = None) -> None:  # noqa: ARG002 - rounds never run out
+        """Empty the roads, go back to round 0, and draw noise from `rng` from now on, for `rounds` rounds if known."""
+        self._rng = rng
+        self._table, self._every_edge = self.rewards, False
+        self._bases, self._bases_first, self._bases_last = np.ones((1, self.actions.n_edges)), 0, _NEVER
+        self._pair_rng = rng.spawn(1)[0] if len(self.actions.rates) > 1 else None
+        self._routes = Routes(self.actions)
+        self._counts = np.zeros(self.actions.n_edges, dtype=np.int32)
+        self._ring = np.zeros(max(self.window, 1), dtype=np.int32)
+        self._clock = np.zeros(2, dtype=np.int64)  # the round, and how much of the noise block is used up
+        self._noise = np.empty(0)
+        self._met = np.zeros((self.actions.n_edges, 2))
+        self._seen_counts = np.empty(self._routes.longest, dtype=np.int32)
+        self._seen_rewards = np.empty(self._routes.longest)
+        self._draw_pair()
+        self.expected_reward = 0.0
+
+    def state(self) -> State:
+        """Return all that changes from round to round: the clock, the last actions, and the chance to come."""
+        state = collect(self, "_ring", "_pair", "_met", "expected_reward")
+        state |= {"round": np.array(self._clock[0]), "noise": self._noise[int(self._clock[1]) :].copy()}
+        state |= join(rng=rng_state(self._rng), routes=self._routes.state())
+        return state if self._pair_rng is None else state | join(pair_rng=rng_state(self._pair_rng))
+
+    def restore(self, state: State) -> None:
+        """Take up a state, right after `reset` with the same arguments as when it was made."""
+        now = whole_from(state, "round", 0, _NEVER)
+        self._pair = whole_from(state, "pair", 0, len(self.actions.rates) - 1)
+        put_back(self, state, "_met", "expected_reward")
+        self._routes.restore(part(state, "routes"))
+        self._ring = taken(state, "ring", self._ring)
+        self._clock[:] = now, 0
+        self._noise = named(state, "noise", np.float64, 1)
+        restore_rng(self._rng, part(state, "rng"))
+        if self._pair_rng is not None:
+            restore_rng(self._pair_rng, part(state, "pair_rng"))
+        recent = self._recent(now)
+        check_numbers("the last actions", np.array(recent, dtype=np.int64), self._routes.n_routes)
+        self._counts[:] = 0
+        for number in recent:
+            self._counts[self._routes.indices[self._routes.indptr[number] : self._routes.indptr[number + 1]]] += 1
+
+    def take_uses(self) -> EdgeUses:
+        """Return the edges used since this was last asked, how often, and how dear they were to those who used them."""
+        used = np.flatnonzero(self._met[:, 0])
+        uses, sums = self._met[used].T.copy()
+        self._met[used] = 0.0
+        return EdgeUses(self.actions.edges[used], uses.astype(np.int64), _dearness(sums / uses, self._table[used, 0]))
+
+    def _recent(self, now: int) -> list[int]:
+        return [int(self._ring[before % self.window]) for before in range(max(0, now - self.window), now)]
+
+    @property
+    def paths(self) -> tuple[tuple[int, ...], ...]:
+        """The path of each action number in a trace: all of a list, or those played so far on a graph."""
+        return tuple(self._routes.paths) if self.actions.paths is None else self.actions.paths
+
+    def number(self, action: Action) -> int:
+        """Return the number by which a trace records `action`."""
+        return self._routes.number(action, self._pair)
+
+    def observe(self) -> Observation:
+        """Return what can be seen before the coming round."""
+        now = int(self._clock[0])
+        past = self._recent(now)
+        history = tuple(past) if self.actions.graph is None else tuple(self._routes.paths[number] for number in past)
+        counts = self._counts.view()
+        counts.setflags(write=False)
+        return Observation(now, history, counts, self._pair)
+
+    def step(self, action: Action) -> Feedback:
+        """Play `action` for one round; its expected reward is then in `expected_reward`, for the record only."""
+        number = self.number(action)
+        self._make_room()
+        self.expected_reward, paid = drive(number, *self._roads(), self._seen_counts, self._seen_rewards)
+        routes = self._routes
+        edges = routes.indices[routes.indptr[number] : routes.indptr[number + 1]]
+        counts, rewards = self._seen_counts[: len(edges)].copy(), self._seen_rewards[: len(edges)].copy()
+        self._draw_pair()
+        return Feedback(routes.action(number), paid, edges, counts, rewards)
+
+    def play(self, policy: NDArray[np.int32], tally: Tally, trace: Trace) -> int:
+        """Play a table of actions by history until `tally` or `trace` is full; return the number of rounds.
+
+        The same numbers as `step` gives, from one compiled loop. The table is indexed as in `planning.exact`.
+        """
+        return self._play_all(policy, self.actions.n_listed, tally, trace)
+
+    def follow(self, cycle: Sequence[Action], tally: Tally, trace: Trace) -> int:
+        """Play the actions of `cycle` over and over until `tally` or `trace` is full; return the number of rounds."""
+        numbers = np.array([self.number(action) for action in cycle], dtype=np.int32)
+        return self._play_all(numbers, 0, tally, trace)
+
+    def _play_all(self, policy: NDArray[np.int32], n_actions: int, tally: Tally, trace: Trace) -> int:
+        if self._pair_rng is not None:
+            raise InputError("rounds that serve several pairs of ends are played step by step")
+        played, rounds = 0, len(trace.actions)
+        while played < rounds and not tally.full:
+            self._make_room()
+            stretch, tally.full = play_table(
+                policy,
+                n_actions,
+                played,
+                *self._roads(),
+                self._seen_counts,
+                self._seen_rewards,
+                tally.visits,
+                tally.sums,
+                tally.limits,
+                *trace.part(played, rounds),
+            )
+            played += stretch
+        return played
+
+    def _roads(self) -> Roads:
+        return (
+            self._routes.indptr,
+            self._routes.indices,
+            self._table,
+            self.noise_std,
+            self.window,
+            self._counts,
+            self._ring,
+            self._clock,
+            self._noise,
+            self._bases,
+            self._bases_first,
+            self._bases_last,
+            self._every_edge,
+            self._met,
+        )
+
+    def _draw_pair(self) -> None:
+        self._pair = 0
+        if self._pair_rng is not None:
+            self._pair = int(np.searchsorted(np.cumsum(self.actions.rates)[:-1], self._pair_rng.random(), "right"))
+
+    def _make_room(self) -> None:
+        """Keep room for the longest route, and enough noise for one round; blocks of any size give the same stream."""
+        longest = self._routes.longest
+        if len(self._seen_counts) < longest:
+            self._seen_counts, self._seen_rewards = np.empty(longest, dtype=np.int32), np.empty(longest)
+        used = int(self._clock[1])
+        needed = self.actions.n_edges if self._every_edge else longest
+        if len(self._noise) - used < needed:
+            fresh = self._rng.standard_normal(max(_NOISE_BLOCK, 8 * needed))
+            self._noise = np.concatenate((self._noise[used:], fresh))
+            self._clock[1] = 0
+
+
+def _dearness(mean: Floats, empty: Floats) -> Floats:
+    """Return how many times dearer a mean reward is than that of the empty edge: as a cost, or as a gain that shrank.
+
+    Where a gain turned into a cost, or nothing into a cost, no number would be large enough: that is infinite.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.where(np.abs(mean) > np.abs(empty), mean / empty, empty / mean)
+    return np.where(mean == empty, 1.0, np.where(ratio > 0, ratio, np.inf))

@@ -1,0 +1,1 @@
+"""Storage: files and folders written whole or not at all, states as plain arrays, checkpoints."""

@@ -1,0 +1,1 @@
+"""Engines: what congestion does to vehicles on the roads."""

@@ -1,0 +1,126 @@
+"""CARCBRouter: what roads cost whom is learned from what travellers paid, and tolls are planned on it."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from routesim.assignment.assignment import FlowSolver
+from routesim.assignment.frank_wolfe import Prices, prices_at
+from routesim.checks import number, whole
+from routesim.errors import InputError
+from routesim.traffic.engines.window import WEIGHED
+from routesim.traffic.protocol import Departures, Driven, Routes, TrafficTask, Weights
+from routesim.traffic.routers.basic import Feedback
+
+Floats = NDArray[np.float64]
+
+_NOTHING = 1e-12  # eigenvalues of the Gram matrix below this share of the largest count as 0
+_LEAST_RATE = 0.05  # of the median rate: what an estimate that makes a road free or worse is taken for
+
+
+@dataclass
+class CARCBRouter:
+    """CARCB in continuous time: theta by least squares, in episodes that double, and tolls planned on its costs.
+
+    It knows how roads congest, the features of roads to each kind of traveller, the shares of the kinds and the
+    demand's mean rates, but not theta. Every edge that was driven pays what it cost its traveller, whenever it ends;
+    that cost over the congestion multiplier at the count met, and the features, go into the sums of the fit, to
+    which the order does not matter. When the edges driven have doubled, from `first_fit` on, theta is fitted anew
+    (the shortest one while it is not determined), and the flows of least total cost are planned on the mean costs over
+    the kinds. Each vehicle then takes the path that costs its traveller least at the counts of its departure, by the
+    fitted theta, plus what one more vehicle costs the others in the plan, unless `tolls` is False. Before the first
+    fit a second costs the same everywhere. The router looks every `interval_s` seconds whether an episode is over.
+    """
+
+    tolls: bool = True
+    first_fit: int = 64
+    interval_s: float | None = 60.0
+    relative_gap: float = 1e-3
+    most_iterations: int = 100
+
+    feedback: Feedback = field(init=False, default="all")
+    theta: Floats | None = field(init=False, default=None, repr=False, compare=False)
+    episodes: int = field(init=False, default=0, repr=False, compare=False)
+    driven: int = field(init=False, default=0, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        whole("first_fit", self.first_fit, 1)
+        number("relative_gap", self.relative_gap, 0.0, 1.0)
+        whole("most_iterations", self.most_iterations, 1)
+        if self.interval_s is None or not self.interval_s > 0:
+            raise InputError(f"interval_s must be a number of seconds above 0, got {self.interval_s}")
+
+    def start(self, task: TrafficTask, rng: np.random.Generator) -> None:  # noqa: ARG002 - least squares needs no chance
+        """Begin a run, knowing nothing of theta."""
+        if task.trip_costs is None:
+            raise InputError("CARCBRouter needs travellers; give TrafficSimulator(trip_costs=TripCosts(...))")
+        self._task, self._trips = task, task.trip_costs
+        self._block, self._shares = self._trips.block, self._trips.shares
+        n_terms, n_edges = self._block.shape[2], task.network.n_edges
+        self.gram, self.moment = np.zeros((n_terms, n_terms)), np.zeros(n_terms)
+        self.visits = np.zeros((len(self._shares), n_edges), dtype=np.int64)
+        self.theta, self.episodes, self.driven = None, 0, 0
+        self._weights = Weights(np.ones(self.visits.shape), np.zeros(n_edges))
+        self._changed = True
+        self._solver: FlowSolver | None = None
+
+    def learn(self, driven: Driven) -> None:
+        """Add what was driven to the sums of the fit."""
+        assert driven.kinds is not None  # noqa: S101 - there are trip costs
+        features = self._block[driven.kinds, driven.edges]
+        # Noise is a factor on the time, so over the multiplier all observations of an edge are equally noisy.
+        paid = -driven.costs / self._task.multiplier(driven.edges, driven.counts)
+        self.gram += features.T @ features
+        self.moment += features.T @ paid
+        np.add.at(self.visits, (driven.kinds, driven.edges), 1)
+        self.driven += len(paid)
+
+    def route(self, departures: Departures) -> Routes:
+        """Fit and plan where an episode is over; leave the search to the moment of departure."""
+        if self.driven >= self.first_fit * 2**self.episodes:
+            while self.driven >= self.first_fit * 2**self.episodes:
+                self.episodes += 1
+            self.theta = self._fitted()
+            self._weights, self._changed = self._weighed(self.theta), True
+        weights, self._changed = self._weights if self._changed else None, False
+        which = np.full(len(departures.vehicles), WEIGHED, dtype=np.int64)
+        return Routes(np.zeros(1, dtype=np.int64), np.empty(0, dtype=np.int32), which, weights=weights)
+
+    def _fitted(self) -> Floats:
+        sizes, directions = np.linalg.eigh(self.gram)
+        kept = sizes > _NOTHING * max(float(sizes[-1]), np.finfo(float).tiny)
+        directions = directions[:, kept]
+        return np.asarray(directions @ ((directions.T @ self.moment) / sizes[kept]), dtype=np.float64)
+
+    def _weighed(self, theta: Floats) -> Weights:
+        """Return the rates that theta stands for, and the tolls planned on them."""
+        rates = -(self._block @ theta) / self._task.network.free_flow_s
+        usual = float(np.median(rates))
+        rates = np.maximum(rates, _LEAST_RATE * usual) if usual > 0 else np.ones_like(rates)
+        tolls = self._planned_tolls(self._shares @ rates) if self.tolls else np.zeros(rates.shape[1])
+        return Weights(rates, tolls)
+
+    def _planned_tolls(self, mean_rates: Floats) -> Floats:
+        """Return what one more vehicle costs the others on each edge where the total cost of all is least."""
+        if self._solver is None:
+            self._solver = FlowSolver(self._task.network, self._task.demand.per_hour())
+            self._steps()
+        costs = (mean_rates * self._task.network.free_flow_s)[:, np.newaxis]
+        none = np.empty(0)
+        prices = Prices(none, none, none, none, self._knots, costs * self._all_pay)
+        self._solver.solve(prices, self.relative_gap, self.most_iterations)
+        all_pay, one_pays = np.empty(len(costs)), np.empty(len(costs))
+        prices_at(prices, self._solver.flows, all_pay)
+        prices_at(prices._replace(values=costs * self._one_pays), self._solver.flows, one_pays)
+        return np.maximum(0.0, all_pay - one_pays)
+
+    def _steps(self) -> None:
+        """Keep, for the counts of the bins, the multipliers and what one more vehicle adds up to for all."""
+        counts = self._task.lessons.bin_starts
+        edges = np.arange(self._task.network.n_edges)[:, np.newaxis]
+        self._one_pays = self._task.multiplier(edges, counts[np.newaxis, :]) * np.ones((len(edges), 1))
+        after = self._task.multiplier(edges, counts[np.newaxis, :] + 1)
+        all_pay = self._one_pays + counts * (after - self._one_pays)
+        self._all_pay = np.maximum.accumulate(all_pay, axis=1)
+        self._knots: Floats = counts.astype(np.float64) * (3600.0 / self._task.window_s)

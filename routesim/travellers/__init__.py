@@ -1,0 +1,1 @@
+"""Travellers: contexts, features of roads and travellers, and what a trip costs whom."""
