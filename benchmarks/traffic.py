@@ -114,7 +114,7 @@ REGIMES: dict[str, tuple[Callable[[int], float], bool]] = {
 def growth(rounds: int = 3) -> None:
     """Print the cost of an event against the vehicles on the road."""
     import routesim as rs
-    from routesim.traffic.engines import window as events
+    from routesim.traffic.engines import window_kernel as events
 
     network, core, spent = routesim_grid(), events.drive, 0.0
 

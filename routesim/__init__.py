@@ -26,7 +26,8 @@ def __getattr__(name: str) -> Any:
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'routesim' has no attribute {name!r}")
-    value = import_module(f"{home}.{name}") if home == __name__ else getattr(import_module(home), name)
+    module = import_module(home)
+    value = getattr(module, name) if name in vars(module) else import_module(f"{home}.{name}")
     globals()[name] = value
     return value
 

@@ -43,6 +43,7 @@ from routesim.rounds.environment import Observation as Observation
 from routesim.rounds.environment import RoundEnvironment as RoundEnvironment
 from routesim.rounds.environment import Task as Task
 from routesim.storage.state import Resumable as Resumable
+from routesim.traffic import physics as physics
 from routesim.traffic.protocol import Router as Router
 from routesim.traffic.result import Traffic as Traffic
 from routesim.traffic.routers.basic import CompliantRouter as CompliantRouter

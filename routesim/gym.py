@@ -28,7 +28,7 @@ from routesim.rounds.environment import RoundEnvironment
 from routesim.traffic.protocol import Departures, Driven, Routes, TrafficTask
 from routesim.traffic.result import Traffic
 from routesim.traffic.routers.basic import candidates
-from routesim.traffic.simulator import Drive, TrafficSimulator
+from routesim.traffic.simulator import Simulation, TrafficSimulator
 
 Seen: TypeAlias = dict[str, Any]
 Step: TypeAlias = tuple[Seen, float, bool, bool, dict[str, Any]]
@@ -147,7 +147,7 @@ class TrafficEnv(gymnasium.Env[Seen, np.int64]):
         self._max_overlap = number("max_overlap", max_overlap, least=0, most=1)
         if until_s is not None and not until_s > 0:
             raise InputError(f"until_s must be above 0, got {until_s}")
-        self._until_s = np.inf if until_s is None else float(until_s)
+        self._until_s = until_s
         n_nodes = simulator.network.n_nodes
         self.action_space = spaces.Discrete(self.k)
         amounts = spaces.Box(0.0, _UNBOUNDED, (self.k,), np.float64)
@@ -176,8 +176,8 @@ class TrafficEnv(gymnasium.Env[Seen, np.int64]):
         super().reset(seed=seed, options=options)
         drawn = int(self.np_random.integers(1 << 32)) if seed is None else seed
         self._desk = StepwiseRouter()
-        self._drive = Drive(self._simulator, self._desk, drawn, self._until_s)
-        self._questions: Generator[Departures, Routes, None] = self._drive.questions()
+        self._simulation = Simulation(self._simulator, self._desk, drawn, self._until_s)
+        self._questions: Generator[Departures, Routes, None] = self._simulation.questions()
         self.traffic = None
         self._asked = next(self._questions, None)
         if self._asked is None:
@@ -194,8 +194,8 @@ class TrafficEnv(gymnasium.Env[Seen, np.int64]):
             self._asked = self._questions.send(Routes.of([path], [0]))
         except StopIteration:
             self._asked = None
-            self.traffic = self._drive.traffic()
-        ended, seconds = self._desk.trips_ended(self._drive)
+            self.traffic = self._simulation.traffic()
+        ended, seconds = self._desk.trips_ended(self._simulation)
         cut = self.traffic is not None and not bool(self.traffic.arrived.all())
         info = {**self._info(), "ended": ended}
         return self._seen(), -seconds, self._asked is None and not cut, cut, info
@@ -245,7 +245,7 @@ class StepwiseRouter:
     def start(self, task: TrafficTask, rng: np.random.Generator) -> None:  # noqa: ARG002 - decisions come from outside
         """Keep the task."""
         self.task = task
-        self._driven: list[Driven] = []
+        self._simulationn: list[Driven] = []
 
     def route(self, departures: Departures) -> Routes:  # noqa: ARG002 - as a router is called
         """Refuse: the questions are answered by whoever drives."""
@@ -253,15 +253,15 @@ class StepwiseRouter:
 
     def learn(self, driven: Driven) -> None:
         """Keep what was driven until the step ends."""
-        self._driven.append(driven)
+        self._simulationn.append(driven)
 
-    def trips_ended(self, drive: Drive) -> tuple[int, float]:
+    def trips_ended(self, simulation: Simulation) -> tuple[int, float]:
         """Return how many trips ended since the last call, and their seconds."""
-        count, seconds = 0, 0.0
-        for driven in self._driven:
-            over: NDArray[np.bool_] = drive.network.heads[driven.edges] == drive.goals[driven.vehicles]
+        setting, count, seconds = simulation.setting, 0, 0.0
+        for driven in self._simulationn:
+            over: NDArray[np.bool_] = setting.network.heads[driven.edges] == setting.destinations[driven.vehicles]
             arrival_s = driven.entered_s[over] + driven.travel_time_s[over]
             count += int(over.sum())
-            seconds += float((arrival_s - drive.trips.departure_s[driven.vehicles[over]]).sum())
-        self._driven.clear()
+            seconds += float((arrival_s - setting.departure_s[driven.vehicles[over]]).sum())
+        self._simulationn.clear()
         return count, seconds

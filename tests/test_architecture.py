@@ -123,6 +123,7 @@ def test_the_public_names_are_these() -> None:
             "assign",
             "congestion",
             "draw_map",
+            "physics",
             "list_cities",
             "load_city",
             "load_demand",

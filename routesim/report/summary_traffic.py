@@ -51,9 +51,7 @@ def _references(world: TrafficSimulator) -> tuple[float, float]:
 
     NaN where roads do not congest as the assignment assumes: by BPR with their own capacities.
     """
-    from routesim.congestion import BPR
-
-    if not (isinstance(world.congestion, BPR) and world.congestion.capacity is None) or world.trip_costs is not None:
+    if not world.physics.has_static_references or world.trip_costs is not None:
         return float("nan"), float("nan")
     if world.demand.end_s <= world.demand.start_s:
         return float("nan"), float("nan")

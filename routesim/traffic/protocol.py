@@ -1,8 +1,8 @@
 """What a router is asked and answers: departures in, paths out, and what it is shown of driven edges."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
+from typing import Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -10,8 +10,16 @@ from numpy.typing import ArrayLike, NDArray
 from routesim.demand.demand import Demand
 from routesim.errors import RouteError
 from routesim.roads.network import RoadNetwork
-from routesim.traffic.engines.window import GREEDY, WEIGHED, Floats, Ints, Longs
 from routesim.travellers.trip_costs import TripCosts
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Ints32 = NDArray[np.int32]
+Feedback: TypeAlias = Literal["none", "lessons", "all"]
+
+# Instead of a path: stop and ask when it departs; take the quickest path of that moment; or the one that costs the
+# traveller least.
+ASK, GREEDY, WEIGHED = -1, -2, -3
 
 
 class Departures(NamedTuple):
@@ -21,11 +29,11 @@ class Departures(NamedTuple):
     """
 
     now_s: float
-    vehicles: NDArray[np.int64]
-    origins: Ints
-    destinations: Ints
+    vehicles: Ints
+    origins: Ints32
+    destinations: Ints32
     departure_s: Floats
-    kinds: Ints | None = None
+    kinds: Ints32 | None = None
 
     def part(self, mine: NDArray[np.bool_]) -> "Departures":
         """Return only the vehicles marked."""
@@ -50,9 +58,9 @@ class Routes(NamedTuple):
     the path that costs a traveller of its kind least at these counts, by the last `weights` given.
     """
 
-    indptr: Longs
-    edges: Ints
-    which: NDArray[np.int64]
+    indptr: Ints
+    edges: Ints32
+    which: Ints
     tolls: Floats | None = None
     weights: Weights | None = None
 
@@ -71,14 +79,14 @@ class Driven(NamedTuple):
     has no `trip_costs`, costs are seconds and there are no kinds.
     """
 
-    vehicles: NDArray[np.int64]
-    places: NDArray[np.int64]
-    edges: NDArray[np.int64]
-    counts: NDArray[np.int64]
+    vehicles: Ints
+    places: Ints
+    edges: Ints
+    counts: Ints
     entered_s: Floats
     travel_time_s: Floats
     costs: Floats
-    kinds: Ints | None = None
+    kinds: Ints32 | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,8 +97,8 @@ class Lessons:
     its end, so the order in which vehicles entered does not matter.
     """
 
-    bin_starts: NDArray[np.int64]
-    visits: Longs
+    bin_starts: Ints
+    visits: Ints
     sums: Floats
     squares: Floats
 
@@ -107,9 +115,9 @@ class TrafficTask:
     window_s: float
     noise: float
     lessons: Lessons
-    counts: Any  # () -> counts of all edges at the present moment
-    time_at: Any  # counts of all edges -> their travel times
-    multiplier: Any  # edges, their counts -> travel times / free-flow times
+    counts: Callable[[], Ints32]  # the counts of all edges at the present moment
+    time_at: Callable[[NDArray[np.integer]], Floats]  # counts of all edges -> their travel times
+    multiplier: Callable[[NDArray[np.integer], NDArray[np.integer]], Floats]  # edges, their counts -> time / free flow
     trip_costs: TripCosts | None = None
 
 
@@ -125,7 +133,7 @@ class Router(Protocol):
     """
 
     interval_s: float | None
-    feedback: Literal["none", "lessons", "all"]
+    feedback: Feedback
 
     def start(self, task: TrafficTask, rng: np.random.Generator) -> None:
         """Begin a run from nothing; all random choices come from `rng`."""

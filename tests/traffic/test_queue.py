@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from test_simulator import grid, rush
 
 import routesim as rs
-from routesim.traffic.engines import window as events
+from routesim.traffic.engines import window_kernel as events
 from routesim.traffic.engines.event_queue import (
     FEW,
     LEVEL,

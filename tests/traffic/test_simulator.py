@@ -60,7 +60,7 @@ def slow_twin(simulator: rs.TrafficSimulator, paths: Sequence[Sequence[int]], ti
         entries[e].append(now)
         load = count / window * 3600 / network.capacity_vph[e]
         leaves = now + network.free_flow_s[e] * (1 + network.bpr_alpha[e] * load ** network.bpr_beta[e])
-        if not simulator.overtaking:
+        if not simulator.physics.overtaking:  # type: ignore[attr-defined]
             leaves = last_exit[e] = max(leaves, last_exit[e])
         heappush(queue, (leaves, serial, vehicle, place + 1))
         serial += 1

@@ -8,8 +8,7 @@ from town import town
 
 import routesim as rs
 from routesim.errors import InputError, RouteError
-from routesim.traffic.engines.window import WEIGHED
-from routesim.traffic.protocol import Driven, Routes, TrafficTask
+from routesim.traffic.protocol import WEIGHED, Driven, Routes, TrafficTask
 
 PEOPLE = rs.Travellers({"hurried": 1, "calm": 1}, {"rain": 0.3})
 TERMS = {"time": 1.0, "time*hurried": 0.5, "side_street*hurried": 1.0, "main_road*calm": 1.0, "main_road*rain": 0.5}

@@ -1,515 +1,245 @@
-"""The compiled core of the traffic simulator: a queue of edge entries, and who entered each edge in the window.
+"""The window engine: on entering, a vehicle sees how many others entered the road in the last `window_s` seconds.
 
-An event is a vehicle at the start of the next edge of its path, or at its end. Events are taken in order of
-(time, serial); departures have the first serials, in order of the table, and every other event gets the next one
-when it is scheduled. So a vehicle that sets out at time t goes before one that arrives from another edge at t.
-Departures are read from the table as they come; the queue has the next event of every vehicle on the road. Events of
-the same time are in order of their tags, serial * MOST_VEHICLES + vehicle.
-
-`drive` runs until it is done or needs something; its answer says what. Nothing of an event has happened when it
-stops at one, so after the need is met it simply goes on.
+The edge then takes free_flow_s x congestion(count) x noise, at least a millisecond. Entries at exactly the time of the
+vehicle's own count only where their event came first. Roads hold nothing back: this is the paper's world carried over
+to continuous time, and no model of queues.
 """
 
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from routesim.kernels import lean_kernel, prefetch
-from routesim.traffic.engines.event_queue import NEAR, NEVER, Queue, add, advance, key_of, replace, take, time_of
+from routesim.congestion import BPR, CongestionFunction
+from routesim.errors import InputError
+from routesim.roads.network import RoadNetwork
+from routesim.traffic.engines import window_kernel as core
+from routesim.traffic.engines.base import Happened, Setting, Stop
+from routesim.traffic.engines.event_queue import empty_queue
+from routesim.traffic.engines.fleet import ENTERED, LENGTH, START, Fleet, check_weights
+from routesim.traffic.engines.records import Loads, Teaching
+from routesim.traffic.engines.window_counts import Windows, counts_now
+from routesim.traffic.protocol import Departures, Driven, Routes
+from routesim.traffic.reach import no_way, times_to_go
 
 Floats = NDArray[np.float64]
-Ints = NDArray[np.int32]
-Longs = NDArray[np.int64]
 
-# What `drive` answers.
-DONE, PAUSED, ASKS, PATHS_FULL, WINDOWS_FULL, TABLE_SHORT, LOADS_FULL, LOG_FULL, NO_WAY = range(9)
-# Positions in the clock.
-DEPARTED, SERIAL, EVENTS, ARRIVED, USED_PATHS, USED_WINDOWS, USED_LOADS, LOGGED, BIN, TOUCHED, WANTED = range(11)
-# Columns of Vehicles.state: where the path starts in the pool, its length (0: undecided), edges entered, count met.
-START, LENGTH, ENTERED, COUNT = range(4)
-# Columns of Windows.rings: where the ring starts, its capacity (a power of 2), its oldest entry, its size.
-OFFSET, ROOM, HEAD, HELD = range(4)
-
-MOST_VEHICLES = 1 << 24
-LEAST_S = 1e-3  # the least time an edge takes: zero would let a vehicle be everywhere at once
-# Instead of a path: stop and ask when it departs; take the quickest path of that moment; or the one that costs the
-# traveller least.
-ASK, GREEDY, WEIGHED = -1, -2, -3
+MOST_STEERING = 32_000_000  # nodes x destinations up to which bounds on the time to go are kept to steer searches
+_STOPS: dict[int, Literal["over", "time", "route", "lesson"]] = {
+    core.OVER: "over",
+    core.TIME: "time",
+    core.ROUTE: "route",
+    core.LESSON: "lesson",
+}
 
 
-class Vehicles(NamedTuple):
-    """One row a vehicle, in order of departure."""
+@dataclass(frozen=True)
+class Window:
+    """Travel times by the count of entries in the window.
 
-    state: Longs
-    departure_s: Floats
-    arrival_s: Floats
-    entered_s: Floats
-    goal: Ints  # node
-    goal_row: Ints  # row of Search.to_go
-    choice: NDArray[np.int8]  # ASK, GREEDY or WEIGHED while the path is undecided
-    reroutes: NDArray[np.bool_]
-    chosen_s: Floats
-    kind: Ints  # row of Roads.rates; empty where travellers do not differ
-    cost: Floats  # of the edges driven so far; empty likewise
-
-
-class Roads(NamedTuple):
-    """The network, and for each edge the rule that makes a travel time of a count.
-
-    Where `table` is empty it is free_flow * (1 + alpha * (count * per_capacity) ** beta), `per_capacity` one over the
-    entries per window that are the capacity; else free_flow * table[row, count], with one row for all or one an edge.
+    `congestion` multiplies the free-flow time by the count. `BPR()` reads it as a flow, count / window_s, against each
+    road's own capacity, alpha and beta; `BPR(capacity=...)` takes a capacity in entries per window.
+    `overtaking=False` makes vehicles leave an edge in the order they entered it.
     """
 
-    indptr: Longs
-    out_edges: Ints
-    tails: Ints
-    heads: Ints
-    no_through: NDArray[np.bool_]
-    free_flow: Floats
-    alpha: Floats
-    per_capacity: Floats
-    beta: Floats
-    table: Floats
-    toll: Floats
-    last_exit: Floats  # of those on the edge so far; empty where overtaking is allowed
-    rates: Floats  # what a second on each edge costs each kind of traveller; empty where they do not differ
-    weights: Floats  # what a router believes of the rates, which WEIGHED goes by
-    least_weight: Floats  # of all edges, for each kind
-    charge: Floats  # what WEIGHED adds to the cost of each edge
+    congestion: CongestionFunction = BPR()  # noqa: RUF009 - frozen
+    overtaking: bool = True
+
+    name: ClassVar[str] = "window"
+
+    @property
+    def has_static_references(self) -> bool:
+        """Whether roads congest as static assignments assume: by BPR with their own capacities."""
+        return isinstance(self.congestion, BPR) and self.congestion.capacity is None
+
+    def check(self, network: RoadNetwork, window_s: float) -> None:
+        """Refuse a congestion function that does not fit the roads."""
+        CountLaw(network, self.congestion, window_s)
+
+    def engine(self, setting: Setting) -> "WindowEngine":
+        """Return an engine with empty roads."""
+        return WindowEngine(setting, self)
 
 
-class Windows(NamedTuple):
-    """The entry times of the last window, a ring for each edge in a common pool."""
+class CountLaw:
+    """What a count makes of each edge's travel time: a BPR curve with numbers by edge, or a table by count."""
 
-    rings: Longs
-    pool: Floats
-    free: Longs  # by power of 2: the offset of a freed ring, which holds the next one's, or -1
-
-
-class Loads(NamedTuple):
-    """Entries by edge: the present time bin, which edges it touched, and the bins before as (bin, edge, entries).
-
-    Beside the entries stand the travel times of those who entered, added up, at the counts they met and without noise.
-    """
-
-    now: Ints
-    seconds_now: Floats
-    touched: Ints
-    rows: Longs
-    row_seconds: Floats
-
-
-class Search(NamedTuple):
-    """Work arrays of the search for a path at present counts; `to_go` bounds the cost from a node to a goal."""
-
-    to_go: Floats
-    generation: Longs
-    stamp: Longs
-    distance: Floats
-    key: Floats
-    parent: Ints
-    position: Ints
-    heap: Ints
-
-
-class Lessons(NamedTuple):
-    """What driven edges taught: uses, summed times and squares by (edge, bin of the count), or a log of them all."""
-
-    bin_of: NDArray[np.int16]
-    visits: Longs
-    sums: Floats
-    squares: Floats
-    log: Floats  # rows of vehicle, place on the path, edge, count, entered_s, travel_time_s, cost
-
-
-@lean_kernel
-def _uniform(x: np.uint64) -> float:
-    """Return a number between 0 and 1 that depends on `x` alone (splitmix64)."""
-    z = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    z = z ^ (z >> np.uint64(31))
-    return (float(z >> np.uint64(11)) + 0.5) / 9007199254740992.0
-
-
-@lean_kernel
-def _normal(seed: np.uint64, vehicle: int, place: int) -> float:
-    """Return a standard normal number that depends on nothing but these three (Box-Muller)."""
-    step = np.uint64(0x9E3779B97F4A7C15)
-    x = seed + np.uint64(vehicle) * step * np.uint64(3) + np.uint64(place) * np.uint64(0xD1B54A32D192ED03)
-    one, two = _uniform(x + step), _uniform(x + step + step)
-    return float(np.sqrt(-2.0 * np.log(one)) * np.cos(2.0 * np.pi * two))
-
-
-@lean_kernel
-def _factor(noise: float, seed: np.uint64, vehicle: int, place: int) -> float:
-    """Return the noise of a vehicle at a place of its path: lognormal, of mean 1."""
-    return float(np.exp(noise * _normal(seed, vehicle, place) - noise * noise / 2.0))
-
-
-@lean_kernel
-def _count(rings: Longs, pool: Floats, edge: int, since: float) -> int:
-    """Forget the entries into an edge up to and including `since`; return how many are left."""
-    held = rings[edge, HELD]
-    if held > 0:
-        head, offset, mask = rings[edge, HEAD], rings[edge, OFFSET], rings[edge, ROOM] - 1
-        if pool[offset + head] <= since:
-            while held > 0 and pool[offset + head] <= since:
-                head = (head + 1) & mask
-                held -= 1
-            rings[edge, HEAD], rings[edge, HELD] = head, held
-    return int(held)
-
-
-@lean_kernel
-def _make_room(windows: Windows, edge: int, clock: Longs) -> bool:
-    """Give an edge whose ring is full one of twice the size; False if the pool has no room for it."""
-    ring = windows.rings[edge]
-    room = max(np.int64(4), 2 * ring[ROOM])
-    power = 0
-    while (1 << power) < room:
-        power += 1
-    offset = windows.free[power]
-    if offset >= 0:
-        windows.free[power] = np.int64(windows.pool[offset])
-    else:
-        if clock[USED_WINDOWS] + room > len(windows.pool):
-            return False
-        offset = clock[USED_WINDOWS]
-        clock[USED_WINDOWS] += room
-    for k in range(ring[HELD]):
-        windows.pool[offset + k] = windows.pool[ring[OFFSET] + ((ring[HEAD] + k) & (ring[ROOM] - 1))]
-    if ring[ROOM] > 0:
-        # The old ring joins the list of free rings of its size.
-        windows.pool[ring[OFFSET]] = float(windows.free[power - 1])
-        windows.free[power - 1] = ring[OFFSET]
-    ring[OFFSET], ring[ROOM], ring[HEAD] = offset, room, 0
-    return True
-
-
-@lean_kernel
-def _time_at(roads: Roads, edge: int, count: int) -> float:
-    """Return the travel time of an edge at a count; nan where the table is too short for it."""
-    if roads.table.shape[0] == 0:
-        ratio, beta = count * roads.per_capacity[edge], roads.beta[edge]
-        if beta == 4.0:
-            square = ratio * ratio
-            rise = square * square
+    def __init__(self, network: RoadNetwork, congestion: CongestionFunction, window_s: float) -> None:
+        self._network, self._congestion = network, congestion
+        self.bpr = None
+        if not isinstance(congestion, BPR):
+            return
+        if congestion.capacity is None:
+            if not (np.ndim(congestion.alpha) == 0 == np.ndim(congestion.beta)) or (
+                (congestion.alpha, congestion.beta) != (BPR().alpha, BPR().beta)
+            ):
+                raise InputError(
+                    "BPR without a capacity takes each road's own alpha and beta; give BPR(capacity=...) too"
+                )
+            per_window = network.capacity_vph / 3600.0 * window_s
+            self.bpr = network.bpr_alpha.copy(), per_window, network.bpr_beta.copy()
         else:
-            rise = ratio**beta
-        return float(roads.free_flow[edge] * (1.0 + roads.alpha[edge] * rise))
-    if count >= roads.table.shape[1]:
-        return np.nan
-    return float(roads.free_flow[edge] * roads.table[edge if roads.table.shape[0] > 1 else 0, count])
+            self.bpr = self._by_edge("alpha"), self._by_edge("capacity"), self._by_edge("beta")
+
+    def _by_edge(self, name: str) -> Floats:
+        given = np.asarray(getattr(self._congestion, name), dtype=np.float64)
+        if given.shape not in ((), (self._network.n_edges,)):
+            raise InputError(f"BPR's {name} is one number or one for each of {self._network.n_edges} edges")
+        return np.ascontiguousarray(np.broadcast_to(given, (self._network.n_edges,))).copy()
+
+    def table(self, counts: int) -> Floats:
+        """Return the multipliers at 0 … counts - 1, one row for all edges or one each, once they keep the rules."""
+        values = np.asarray(self._congestion(np.arange(counts)[np.newaxis, :]), dtype=np.float64)
+        values = np.atleast_2d(values)
+        if values.shape not in ((1, counts), (self._network.n_edges, counts)):
+            raise InputError(
+                f"the congestion function returned shape {values.shape} for {counts} counts on "
+                f"{self._network.n_edges} edges; it must work element by element, for one row or one per edge"
+            )
+        if not np.isfinite(values).all() or (values <= 0).any() or (np.diff(values, axis=1) < -1e-12).any():
+            raise InputError(
+                "a congestion function multiplies travel times here: its values must be finite, above 0 and must "
+                f"not fall with the count; got {values[0, :4].tolist()} … at counts 0, 1, 2, 3, …"
+            )
+        return np.ascontiguousarray(values)
+
+    def multiplier(self, edges: NDArray[Any], counts: NDArray[Any]) -> Floats:
+        """Return the travel times of some edges at some counts, relative to free flow."""
+        numbers = np.asarray(counts, dtype=np.int64)
+        if self.bpr is not None:
+            alpha, capacity, beta = (values[edges] for values in self.bpr)
+            return np.asarray(1.0 + alpha * (numbers / capacity) ** beta, dtype=np.float64)
+        table = self.table(int(numbers.max(initial=0)) + 1)
+        return np.asarray(table[edges if len(table) > 1 else 0, numbers], dtype=np.float64)
 
 
-@lean_kernel
-def _raise(search: Search, node: int, size: int) -> int:
-    """Move a node up in the search's heap, adding it where it is not there; return the size."""
-    key, position, heap = search.key, search.position, search.heap
-    slot = position[node]
-    if slot < 0:
-        slot = size
-        size += 1
-    while slot > 0:
-        above = heap[(slot - 1) // 2]
-        if key[above] < key[node] or (key[above] == key[node] and above < node):
-            break
-        heap[slot], position[above] = above, slot
-        slot = (slot - 1) // 2
-    heap[slot], position[node] = node, slot
-    return size
+class WindowEngine:
+    """The window count at work: the arrays of the compiled core, which grow as they are needed."""
 
+    def __init__(self, setting: Setting, physics: Window) -> None:
+        self._setting, self._network = setting, setting.network
+        self._law = CountLaw(setting.network, physics.congestion, setting.window_s)
+        self._goals, goal_row = np.unique(setting.destinations, return_inverse=True)
+        clock = np.zeros(4, dtype=np.int64)
+        clock[core.SERIAL] = setting.n_vehicles
+        n_edges, costs = setting.network.n_edges, setting.trip_costs
+        rates = None if costs is None else costs.costs / setting.network.free_flow_s
+        self._world = core.World(
+            rules=core.Rules(
+                setting.window_s,
+                setting.bin_s,
+                setting.noise,
+                setting.noise_seed,
+                setting.reroute_s if setting.reroutes.any() else 0.0,
+            ),
+            clock=clock,
+            queue=empty_queue(setting.n_vehicles),
+            fleet=Fleet.build(setting, goal_row),
+            roads=self._roads(physics.overtaking),
+            windows=Windows.build(n_edges),
+            loads=Loads.build(n_edges),
+            search=core.Search.build(setting.network.n_nodes),
+            teaching=Teaching.build(setting.feedback, n_edges, rates),
+        )
+        self.lessons = self._world.teaching.lessons
+        if setting.reroutes.any():
+            self._steer()
 
-@lean_kernel
-def _lower(search: Search, size: int) -> int:
-    """Take the node with the least key off a heap of `size`."""
-    key, position, heap = search.key, search.position, search.heap
-    least = heap[0]
-    size -= 1
-    if size > 0:
-        node, slot = heap[size], 0
+    def _roads(self, overtaking: bool) -> core.Roads:
+        network, law = self._network, self._law
+        alpha, capacity, beta = law.bpr or (np.empty(0), np.empty(0), np.empty(0))
+        return core.Roads(
+            # Copies are writable: a read-only array would be another type to the compiler.
+            indptr=network.indptr.copy(),
+            out_edges=network.out_edges.copy(),
+            tails=network.tails.copy(),
+            heads=network.heads.copy(),
+            no_through=network.no_through.copy(),
+            free_flow=network.free_flow_s.copy(),
+            alpha=alpha,
+            per_capacity=1.0 / capacity,
+            beta=beta,
+            table=np.empty((0, 0)) if law.bpr is not None else law.table(64),
+            toll=np.zeros(network.n_edges),
+            last_exit=np.empty(0) if overtaking else np.zeros(network.n_edges),
+            weights=np.empty((0, 0)),
+            least_weight=np.empty(0),
+            charge=np.empty(0),
+        )
+
+    def _steer(self) -> None:
+        """Give searches at present counts a bound on the time to go, if there is room to keep one for every goal."""
+        cells, search = len(self._goals) * self._network.n_nodes, self._world.search
+        if len(search.to_go) == 0 and 0 < cells <= MOST_STEERING:
+            bounds = np.stack(list(times_to_go(self._network, self._goals)))
+            self._world = self._world._replace(search=search._replace(to_go=bounds))
+
+    def take(self, departures: Departures, routes: Routes) -> None:
+        """Give vehicles that have not departed their routes."""
+        roads = self._world.roads
+        if routes.tolls is not None:
+            roads.toll[:] = routes.tolls
+        if routes.weights is not None:
+            per_second, charges = (np.array(values, dtype=np.float64, order="C") for values in routes.weights)
+            roads = roads._replace(weights=per_second, least_weight=per_second.min(axis=1), charge=charges)
+        check_weights(routes, known=len(roads.weights) > 0)
+        if (routes.which < 0).any():
+            self._steer()
+        self._world = self._world._replace(roads=roads, fleet=self._world.fleet.take(departures, routes))
+
+    def run(self, until_s: float) -> Stop:
+        """Drive on until something is needed or `until_s` is reached."""
         while True:
-            child = 2 * slot + 1
-            if child >= size:
-                break
-            if child + 1 < size:
-                one, two = heap[child], heap[child + 1]
-                if key[two] < key[one] or (key[two] == key[one] and two < one):
-                    child += 1
-            below = heap[child]
-            if key[node] < key[below] or (key[node] == key[below] and node < below):
-                break
-            heap[slot], position[below] = below, slot
-            slot = child
-        heap[slot], position[node] = node, slot
-    return int(least)
+            answer = core.drive(until_s, self._world)
+            if answer in _STOPS:
+                return Stop(_STOPS[answer], int(self._world.clock[core.WANTED]))
+            self._make_room(answer)
 
-
-@lean_kernel
-def _find(
-    roads: Roads,
-    windows: Windows,
-    search: Search,
-    origin: int,
-    goal: int,
-    row: int,
-    kind: int,
-    since: float,
-    out: Ints,
-) -> int:
-    """Find the path that costs least at present counts, tolls included, by A*; write it to `out`.
-
-    Costs are seconds where `kind` is -1, and else what the router believes seconds to cost travellers of this kind.
-    Returns its length, 0 where there is none, or -1 - count where the table of travel times is too short.
-    """
-    search.generation[0] += 1
-    generation = search.generation[0]
-    steer = search.to_go.shape[0] > 0
-    least = roads.least_weight[kind] if kind >= 0 else 1.0
-    search.stamp[origin], search.distance[origin], search.parent[origin] = generation, 0.0, -1
-    search.key[origin], search.position[origin] = 0.0, -1
-    size = _raise(search, origin, 0)
-    while size > 0:
-        node = _lower(search, size)
-        size -= 1
-        search.position[node] = -2
-        if node == goal:
-            length, edge = 0, search.parent[goal]
-            while edge >= 0:
-                length += 1
-                edge = search.parent[roads.tails[edge]]
-            place, edge = length, search.parent[goal]
-            while edge >= 0:
-                place -= 1
-                out[place] = edge
-                edge = search.parent[roads.tails[edge]]
-            return length
-        if roads.no_through[node] and node != origin:
-            continue
-        for edge in roads.out_edges[roads.indptr[node] : roads.indptr[node + 1]]:
-            head = roads.heads[edge]
-            seen = search.stamp[head] == generation
-            if seen and search.position[head] == -2:
-                continue
-            if steer and search.to_go[row, head] == np.inf:
-                continue
-            count = _count(windows.rings, windows.pool, edge, since)
-            cost = _time_at(roads, edge, count)
-            if np.isnan(cost):
-                return -1 - count
-            if kind >= 0:
-                cost = cost * roads.weights[kind, edge] + roads.charge[edge]
-            else:
-                cost += roads.toll[edge]
-            distance = search.distance[node] + cost
-            if seen and distance >= search.distance[head]:
-                continue
-            if not seen:
-                search.stamp[head], search.position[head] = generation, -1
-            search.distance[head], search.parent[head] = distance, edge
-            search.key[head] = distance + (least * search.to_go[row, head] if steer else 0.0)
-            size = _raise(search, head, size)
-    return 0
-
-
-@lean_kernel
-def _look_ahead(
-    near: Longs, size: int, vehicles: Vehicles, paths: Ints, windows: Windows, lessons: Lessons, remembers: bool
-) -> None:
-    """Start to fetch what the next events will need: misses of the cache that overlap cost little."""
-    state, rings = vehicles.state, windows.rings
-    learns, weighs = lessons.visits.shape[0] > 0, len(vehicles.cost) > 0
-    for row in range(size):
-        vehicle = near[row, 1] & (MOST_VEHICLES - 1)
-        prefetch(state, state.shape[1] * vehicle)
-        if remembers:
-            prefetch(vehicles.entered_s, vehicle)
-        if weighs:
-            prefetch(vehicles.kind, vehicle)
-            prefetch(vehicles.cost, vehicle)
-    for row in range(size):
-        vehicle = near[row, 1] & (MOST_VEHICLES - 1)
-        prefetch(paths, state[vehicle, START] + state[vehicle, ENTERED])
-    for row in range(size):
-        vehicle = near[row, 1] & (MOST_VEHICLES - 1)
-        place = state[vehicle, START] + state[vehicle, ENTERED]
-        if state[vehicle, ENTERED] < state[vehicle, LENGTH]:
-            edge = paths[place]
-            head, held = rings[edge, HEAD], rings[edge, HELD]
-            prefetch(windows.pool, rings[edge, OFFSET] + head)
-            prefetch(windows.pool, rings[edge, OFFSET] + ((head + held) & (rings[edge, ROOM] - 1)))
-        if learns:
-            column = lessons.bin_of[min(state[vehicle, COUNT], len(lessons.bin_of) - 1)]
-            cell = paths[place - 1] * lessons.visits.shape[1] + column
-            prefetch(lessons.visits, cell)
-            prefetch(lessons.sums, cell)
-            prefetch(lessons.squares, cell)
-
-
-@lean_kernel
-def counts_now(windows: Windows, since: float, out: Ints) -> None:
-    """Fill `out` with the count of every edge."""
-    for edge in range(len(out)):
-        out[edge] = _count(windows.rings, windows.pool, edge, since)
-
-
-@lean_kernel
-def drive(
-    until: float,
-    window_s: float,
-    bin_s: float,
-    noise: float,
-    seed: np.uint64,
-    reroute_s: float,
-    queue: Queue,
-    clock: Longs,
-    vehicles: Vehicles,
-    paths: Ints,
-    roads: Roads,
-    windows: Windows,
-    loads: Loads,
-    search: Search,
-    lessons: Lessons,
-) -> int:
-    """Take events in order until one at or after `until`, the end, or something is needed: see the answers above."""
-    near, book = queue.near, queue.book
-    state, departure_s, entered_s = vehicles.state, vehicles.departure_s, vehicles.entered_s
-    rings, pool, load_now, touched = windows.rings, windows.pool, loads.now, loads.touched
-    seconds_now = loads.seconds_now
-    n_vehicles, n_nodes = len(departure_s), len(roads.indptr) - 1
-    learns, logs, weighs = lessons.visits.shape[0] > 0, lessons.log.shape[0] > 0, roads.rates.shape[0] > 0
-    in_order = len(roads.last_exit) > 0
-    bin_end = (clock[BIN] + 1) * bin_s
-    while True:
-        departs = clock[DEPARTED] < n_vehicles
-        now_key = key_of(departure_s[clock[DEPARTED]]) if departs else NEVER
-        if book[NEAR] == 0:
-            advance(queue, now_key)
-            _look_ahead(near, book[NEAR], vehicles, paths, windows, lessons, learns or logs or weighs)
-        if book[NEAR] > 0 and near[0, 0] < now_key:
-            departs, now_key = False, near[0, 0]
-        elif not departs:
-            return DONE
-        vehicle = int(clock[DEPARTED] if departs else near[0, 1] & (MOST_VEHICLES - 1))
-        now = time_of(now_key)
-        if now >= until:
-            return PAUSED
-        since = now - window_s
-        arrives = not departs and state[vehicle, ENTERED] == state[vehicle, LENGTH]
-        if now >= bin_end and not arrives:
-            if clock[USED_LOADS] + clock[TOUCHED] > len(loads.rows):
-                return LOADS_FULL
-            for k in range(clock[TOUCHED]):
-                place = clock[USED_LOADS]
-                loads.rows[place, 0], loads.rows[place, 1] = clock[BIN], touched[k]
-                loads.rows[place, 2], loads.row_seconds[place] = load_now[touched[k]], seconds_now[touched[k]]
-                load_now[touched[k]], seconds_now[touched[k]] = 0, 0.0
-                clock[USED_LOADS] += 1
-            clock[TOUCHED] = 0
-            clock[BIN] = np.int64(now // bin_s)
-            bin_end = (clock[BIN] + 1) * bin_s
-        if departs and state[vehicle, LENGTH] == 0:
-            if vehicles.choice[vehicle] == ASK:
-                clock[WANTED] = vehicle
-                return ASKS
-            if clock[USED_PATHS] + n_nodes > len(paths):
-                return PATHS_FULL
-            room = paths[clock[USED_PATHS] :]
-            origin = int(state[vehicle, START])  # until the path is known: the node where the vehicle starts
-            kind = int(vehicles.kind[vehicle]) if vehicles.choice[vehicle] == WEIGHED else -1
-            goal, row_to_go = vehicles.goal[vehicle], vehicles.goal_row[vehicle]
-            length = _find(roads, windows, search, origin, goal, row_to_go, kind, since, room)
-            if length <= 0:
-                clock[WANTED] = vehicle if length == 0 else -1 - length
-                return NO_WAY if length == 0 else TABLE_SHORT
-            state[vehicle, START], state[vehicle, LENGTH] = clock[USED_PATHS], length
-            clock[USED_PATHS] += length
-            vehicles.chosen_s[vehicle] = now
-        elif (
-            reroute_s > 0.0
-            and not departs
-            and not arrives
-            and vehicles.reroutes[vehicle]
-            and now - vehicles.chosen_s[vehicle] >= reroute_s
-        ):
-            driven = state[vehicle, ENTERED]
-            if clock[USED_PATHS] + driven + n_nodes > len(paths):
-                return PATHS_FULL
-            room = paths[clock[USED_PATHS] + driven :]
-            at = int(roads.heads[paths[state[vehicle, START] + driven - 1]])
-            kind = int(vehicles.kind[vehicle]) if vehicles.choice[vehicle] == WEIGHED else -1
-            goal, row_to_go = vehicles.goal[vehicle], vehicles.goal_row[vehicle]
-            length = _find(roads, windows, search, at, goal, row_to_go, kind, since, room)
-            if length < 0:
-                clock[WANTED] = -1 - length
-                return TABLE_SHORT
-            vehicles.chosen_s[vehicle] = now
-            same = length == state[vehicle, LENGTH] - driven
-            for k in range(length):
-                same = same and room[k] == paths[state[vehicle, START] + driven + k]
-            if length > 0 and not same:
-                for k in range(driven):
-                    paths[clock[USED_PATHS] + k] = paths[state[vehicle, START] + k]
-                state[vehicle, START], state[vehicle, LENGTH] = clock[USED_PATHS], driven + length
-                clock[USED_PATHS] += driven + length
-        edge, count, spent = -1, 0, 0.0
-        if not arrives:
-            edge = paths[state[vehicle, START] + state[vehicle, ENTERED]]
-            count = _count(rings, pool, edge, since)
-            if count == rings[edge, ROOM] and not _make_room(windows, edge, clock):
-                return WINDOWS_FULL
-            spent = _time_at(roads, edge, count)
-            if np.isnan(spent):
-                clock[WANTED] = count
-                return TABLE_SHORT
-        if not departs:
-            if logs and clock[LOGGED] == len(lessons.log):
-                return LOG_FULL
-            # The edge before has been driven: only now is its travel time known to anybody.
-            if learns or logs or weighs:
-                left, took = paths[state[vehicle, START] + state[vehicle, ENTERED] - 1], now - entered_s[vehicle]
-                cost = took
-                if weighs:
-                    cost *= roads.rates[vehicles.kind[vehicle], left]
-                    vehicles.cost[vehicle] += cost
-                if learns:
-                    column = lessons.bin_of[min(state[vehicle, COUNT], len(lessons.bin_of) - 1)]
-                    lessons.visits[left, column] += 1
-                    lessons.sums[left, column] += took
-                    lessons.squares[left, column] += took * took
-                if logs:
-                    row = lessons.log[clock[LOGGED]]
-                    row[0], row[1], row[2], row[3] = vehicle, state[vehicle, ENTERED] - 1, left, state[vehicle, COUNT]
-                    row[4], row[5], row[6] = entered_s[vehicle], took, cost
-                    clock[LOGGED] += 1
-        if arrives:
-            vehicles.arrival_s[vehicle] = now
-            clock[ARRIVED] += 1
-            take(queue)
-            continue
-        if load_now[edge] == 0:
-            touched[clock[TOUCHED]] = edge
-            clock[TOUCHED] += 1
-        load_now[edge] += 1
-        seconds_now[edge] += spent
-        if noise > 0.0:
-            spent *= _factor(noise, seed, vehicle, state[vehicle, ENTERED])
-        leaves = now + max(spent, LEAST_S)
-        if in_order:
-            leaves = max(leaves, roads.last_exit[edge])
-            roads.last_exit[edge] = leaves
-        pool[rings[edge, OFFSET] + ((rings[edge, HEAD] + rings[edge, HELD]) & (rings[edge, ROOM] - 1))] = now
-        rings[edge, HELD] += 1
-        state[vehicle, ENTERED] += 1
-        state[vehicle, COUNT] = count
-        if learns or logs or weighs:
-            entered_s[vehicle] = now
-        clock[EVENTS] += 1
-        tag = clock[SERIAL] * MOST_VEHICLES + vehicle
-        clock[SERIAL] += 1
-        if departs:
-            add(queue, key_of(leaves), tag, now_key)
-            clock[DEPARTED] += 1
+    def _make_room(self, need: int) -> None:
+        world, wanted = self._world, int(self._world.clock[core.WANTED])
+        if need == core.PATHS:
+            room = len(world.fleet.paths) + self._network.n_nodes
+            self._world = world._replace(fleet=world.fleet.with_room(room))
+        elif need == core.ENTRIES:
+            self._world = world._replace(windows=world.windows.with_room())
+        elif need == core.LOADS:
+            self._world = world._replace(loads=world.loads.with_room())
+        elif need == core.TIMES:
+            self._world = world._replace(roads=world.roads._replace(table=self._law.table(2 * (wanted + 1))))
         else:
-            replace(queue, key_of(leaves), tag, now_key)
+            setting = self._setting
+            raise no_way(self._network, wanted, setting.origins[wanted], setting.destinations[wanted])
+
+    def driven(self) -> Driven | None:
+        """Return the edges driven to their end since the last call, None where there are none."""
+        return self._world.teaching.driven(self._world.fleet)
+
+    def counts(self, now_s: float) -> NDArray[np.int32]:
+        """Return the entries into every edge during the last `window_s` seconds."""
+        out = np.empty(self._network.n_edges, dtype=np.int32)
+        counts_now(self._world.windows, now_s - self._setting.window_s, out)
+        return out
+
+    def time_at(self, counts: NDArray[Any]) -> Floats:
+        """Return the travel time of every edge at these counts."""
+        return self._network.free_flow_s * self._law.multiplier(np.arange(self._network.n_edges), counts)
+
+    def multiplier(self, edges: NDArray[Any], counts: NDArray[Any]) -> Floats:
+        """Return the travel times of some edges at some counts, relative to free flow."""
+        return self._law.multiplier(edges, counts)
+
+    def happened(self) -> Happened:
+        """Return what happened so far."""
+        fleet = self._world.fleet
+        arrived = np.isfinite(fleet.arrival_s)
+        return Happened(
+            fleet.arrival_s,
+            int(self._world.clock[core.EVENTS]),
+            fleet.state[:, START].copy(),
+            fleet.state[:, LENGTH].copy(),
+            fleet.state[:, ENTERED].copy(),
+            fleet.paths[: fleet.used[0]],
+            *self._world.loads.all_rows(),
+            None if self._setting.trip_costs is None else np.where(arrived, fleet.cost, np.nan),
+        )

@@ -13,8 +13,7 @@ from routesim.assignment.assignment import assign, load_cheapest
 from routesim.errors import FewerPathsWarning, InputError, RouteError
 from routesim.roads.shortest import Graph, Workspace, shortest_tree
 from routesim.rounds.actions import ActionSet
-from routesim.traffic.engines.window import GREEDY
-from routesim.traffic.protocol import Departures, Driven, Router, Routes, TrafficTask
+from routesim.traffic.protocol import GREEDY, Departures, Driven, Router, Routes, TrafficTask
 
 Floats = NDArray[np.float64]
 Feedback = Literal["none", "lessons", "all"]

@@ -9,8 +9,7 @@ from routesim.assignment.assignment import FlowSolver
 from routesim.assignment.frank_wolfe import Prices, prices_at
 from routesim.checks import number, whole
 from routesim.errors import InputError
-from routesim.traffic.engines.window import WEIGHED
-from routesim.traffic.protocol import Departures, Driven, Routes, TrafficTask, Weights
+from routesim.traffic.protocol import WEIGHED, Departures, Driven, Routes, TrafficTask, Weights
 from routesim.traffic.routers.basic import Feedback
 
 Floats = NDArray[np.float64]

@@ -1,0 +1,383 @@
+"""The compiled core of the window engine: entries into edges, in order of time.
+
+An event is a vehicle at the start of the next edge of its path, or at its end. Events are taken in order of
+(time, serial); departures have the first serials, in order of the table, and every other event gets the next one
+when it is scheduled. So a vehicle that sets out at time t goes before one that arrives from another edge at t.
+Departures are read from the table as they come; the queue has the next event of every vehicle on the road. Events of
+the same time are in order of their tags, serial * MOST_VEHICLES + vehicle.
+
+`drive` runs until it is done or needs something; its answer says what. Nothing of an event has happened when it
+stops at one, so after the need is met it simply goes on.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from routesim.kernels import lean_kernel, prefetch
+from routesim.traffic.engines.event_queue import NEAR, NEVER, Queue, add, advance, key_of, replace, take, time_of
+from routesim.traffic.engines.fleet import COUNT, ENTERED, LENGTH, MOST_VEHICLES, START, Fleet
+from routesim.traffic.engines.noise import lognormal_factor
+from routesim.traffic.engines.records import BIN, Loads, Teaching, close_bin, count_entry, remembers, teach
+from routesim.traffic.engines.window_counts import HEAD, HELD, OFFSET, ROOM, Windows, count_on, enter, make_room
+from routesim.traffic.protocol import ASK, WEIGHED
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Ints32 = NDArray[np.int32]
+
+# What `drive` answers: all vehicles have arrived, the time is reached, a vehicle departs without a route, the log of
+# driven edges is full, a vehicle has no way to its goal, or a pool is too small: of paths, entry times, travel times
+# by count, or loads.
+OVER, TIME, ROUTE, LESSON, NO_WAY, PATHS, ENTRIES, TIMES, LOADS = range(9)
+# Positions in the clock: vehicles departed, the next serial, entries into edges, and the vehicle or count that an
+# answer is about.
+DEPARTED, SERIAL, EVENTS, WANTED = range(4)
+
+LEAST_S = 1e-3  # the least time an edge takes: zero would let a vehicle be everywhere at once
+
+
+class Rules(NamedTuple):
+    """The numbers that hold for the whole run; `reroute_s` is 0 where nobody looks for a better way."""
+
+    window_s: float
+    bin_s: float
+    noise: float
+    seed: np.uint64
+    reroute_s: float
+
+
+class Roads(NamedTuple):
+    """The network, and for each edge the rule that makes a travel time of a count.
+
+    Where `table` is empty it is free_flow * (1 + alpha * (count * per_capacity) ** beta), `per_capacity` one over the
+    entries per window that are the capacity; else free_flow * table[row, count], with one row for all or one an edge.
+    """
+
+    indptr: Ints
+    out_edges: Ints32
+    tails: Ints32
+    heads: Ints32
+    no_through: NDArray[np.bool_]
+    free_flow: Floats
+    alpha: Floats
+    per_capacity: Floats
+    beta: Floats
+    table: Floats
+    toll: Floats
+    last_exit: Floats  # of those on the edge so far; empty where overtaking is allowed
+    weights: Floats  # what a router believes of the rates, which WEIGHED goes by
+    least_weight: Floats  # of all edges, for each kind
+    charge: Floats  # what WEIGHED adds to the cost of each edge
+
+
+class Search(NamedTuple):
+    """Work arrays of the search for a path at present counts; `to_go` bounds the cost from a node to a goal."""
+
+    to_go: Floats
+    generation: Ints
+    stamp: Ints
+    distance: Floats
+    key: Floats
+    parent: Ints32
+    position: Ints32
+    heap: Ints32
+
+    @classmethod
+    def build(cls, n_nodes: int) -> "Search":
+        """Allocate them, without bounds."""
+        parent, position, heap = (np.empty(n_nodes, dtype=np.int32) for _ in range(3))
+        generation, stamp = np.zeros(1, dtype=np.int64), np.zeros(n_nodes, dtype=np.int64)
+        return cls(np.empty((0, 0)), generation, stamp, np.empty(n_nodes), np.empty(n_nodes), parent, position, heap)
+
+
+class World(NamedTuple):
+    """All that `drive` works on."""
+
+    rules: Rules
+    clock: Ints
+    queue: Queue
+    fleet: Fleet
+    roads: Roads
+    windows: Windows
+    loads: Loads
+    search: Search
+    teaching: Teaching
+
+
+@lean_kernel
+def _time_at(roads: Roads, edge: int, count: int) -> float:
+    """Return the travel time of an edge at a count; nan where the table is too short for it."""
+    if roads.table.shape[0] == 0:
+        ratio, beta = count * roads.per_capacity[edge], roads.beta[edge]
+        if beta == 4.0:
+            square = ratio * ratio
+            rise = square * square
+        else:
+            rise = ratio**beta
+        return float(roads.free_flow[edge] * (1.0 + roads.alpha[edge] * rise))
+    if count >= roads.table.shape[1]:
+        return np.nan
+    return float(roads.free_flow[edge] * roads.table[edge if roads.table.shape[0] > 1 else 0, count])
+
+
+@lean_kernel
+def _raise(search: Search, node: int, size: int) -> int:
+    """Move a node up in the search's heap, adding it where it is not there; return the size."""
+    key, position, heap = search.key, search.position, search.heap
+    slot = position[node]
+    if slot < 0:
+        slot = size
+        size += 1
+    while slot > 0:
+        above = heap[(slot - 1) // 2]
+        if key[above] < key[node] or (key[above] == key[node] and above < node):
+            break
+        heap[slot], position[above] = above, slot
+        slot = (slot - 1) // 2
+    heap[slot], position[node] = node, slot
+    return size
+
+
+@lean_kernel
+def _lower(search: Search, size: int) -> int:
+    """Take the node with the least key off a heap of `size`."""
+    key, position, heap = search.key, search.position, search.heap
+    least = heap[0]
+    size -= 1
+    if size > 0:
+        node, slot = heap[size], 0
+        while True:
+            child = 2 * slot + 1
+            if child >= size:
+                break
+            if child + 1 < size:
+                one, two = heap[child], heap[child + 1]
+                if key[two] < key[one] or (key[two] == key[one] and two < one):
+                    child += 1
+            below = heap[child]
+            if key[node] < key[below] or (key[node] == key[below] and node < below):
+                break
+            heap[slot], position[below] = below, slot
+            slot = child
+        heap[slot], position[node] = node, slot
+    return int(least)
+
+
+@lean_kernel
+def _find(
+    roads: Roads,
+    windows: Windows,
+    search: Search,
+    origin: int,
+    goal: int,
+    row: int,
+    kind: int,
+    since: float,
+    out: Ints32,
+) -> int:
+    """Find the path that costs least at present counts, tolls included, by A*; write it to `out`.
+
+    Costs are seconds where `kind` is -1, and else what the router believes seconds to cost travellers of this kind.
+    Returns its length, 0 where there is none, or -1 - count where the table of travel times is too short.
+    """
+    search.generation[0] += 1
+    generation = search.generation[0]
+    steer = search.to_go.shape[0] > 0
+    least = roads.least_weight[kind] if kind >= 0 else 1.0
+    search.stamp[origin], search.distance[origin], search.parent[origin] = generation, 0.0, -1
+    search.key[origin], search.position[origin] = 0.0, -1
+    size = _raise(search, origin, 0)
+    while size > 0:
+        node = _lower(search, size)
+        size -= 1
+        search.position[node] = -2
+        if node == goal:
+            length, edge = 0, search.parent[goal]
+            while edge >= 0:
+                length += 1
+                edge = search.parent[roads.tails[edge]]
+            place, edge = length, search.parent[goal]
+            while edge >= 0:
+                place -= 1
+                out[place] = edge
+                edge = search.parent[roads.tails[edge]]
+            return length
+        if roads.no_through[node] and node != origin:
+            continue
+        for edge in roads.out_edges[roads.indptr[node] : roads.indptr[node + 1]]:
+            head = roads.heads[edge]
+            seen = search.stamp[head] == generation
+            if seen and search.position[head] == -2:
+                continue
+            if steer and search.to_go[row, head] == np.inf:
+                continue
+            count = count_on(windows, edge, since)
+            cost = _time_at(roads, edge, count)
+            if np.isnan(cost):
+                return -1 - count
+            if kind >= 0:
+                cost = cost * roads.weights[kind, edge] + roads.charge[edge]
+            else:
+                cost += roads.toll[edge]
+            distance = search.distance[node] + cost
+            if seen and distance >= search.distance[head]:
+                continue
+            if not seen:
+                search.stamp[head], search.position[head] = generation, -1
+            search.distance[head], search.parent[head] = distance, edge
+            search.key[head] = distance + (least * search.to_go[row, head] if steer else 0.0)
+            size = _raise(search, head, size)
+    return 0
+
+
+@lean_kernel
+def _look_ahead(world: World, size: int) -> None:
+    """Start to fetch what the next events will need: misses of the cache that overlap cost little."""
+    near, fleet, windows, teaching = world.queue.near, world.fleet, world.windows, world.teaching
+    state, paths, rings = fleet.state, fleet.paths, windows.rings
+    learns, weighs = teaching.visits.shape[0] > 0, len(fleet.cost) > 0
+    entered = remembers(teaching)
+    for row in range(size):
+        vehicle = near[row, 1] & (MOST_VEHICLES - 1)
+        prefetch(state, state.shape[1] * vehicle)
+        if entered:
+            prefetch(fleet.entered_s, vehicle)
+        if weighs:
+            prefetch(fleet.kind, vehicle)
+            prefetch(fleet.cost, vehicle)
+    for row in range(size):
+        vehicle = near[row, 1] & (MOST_VEHICLES - 1)
+        prefetch(paths, state[vehicle, START] + state[vehicle, ENTERED])
+    for row in range(size):
+        vehicle = near[row, 1] & (MOST_VEHICLES - 1)
+        place = state[vehicle, START] + state[vehicle, ENTERED]
+        if state[vehicle, ENTERED] < state[vehicle, LENGTH]:
+            edge = paths[place]
+            head, held = rings[edge, HEAD], rings[edge, HELD]
+            prefetch(windows.pool, rings[edge, OFFSET] + head)
+            prefetch(windows.pool, rings[edge, OFFSET] + ((head + held) & (rings[edge, ROOM] - 1)))
+        if learns:
+            column = teaching.bin_of[min(state[vehicle, COUNT], len(teaching.bin_of) - 1)]
+            cell = paths[place - 1] * teaching.visits.shape[1] + column
+            prefetch(teaching.visits, cell)
+            prefetch(teaching.sums, cell)
+            prefetch(teaching.squares, cell)
+
+
+@lean_kernel
+def _choose(world: World, vehicle: int, now: float) -> int:
+    """Find the path of a vehicle from where it is, at present counts; the answer is OVER where nothing is needed.
+
+    A vehicle on its way keeps its path where no other is found, or the same.
+    """
+    fleet, clock, roads = world.fleet, world.clock, world.roads
+    state, paths, used = fleet.state, fleet.paths, fleet.used
+    driven, departs = state[vehicle, ENTERED], state[vehicle, LENGTH] == 0
+    if used[0] + driven + len(roads.indptr) - 1 > len(paths):
+        return PATHS
+    room = paths[used[0] + driven :]
+    # Until the path is known, its start is the node of departure.
+    at = int(state[vehicle, START]) if departs else int(roads.heads[paths[state[vehicle, START] + driven - 1]])
+    kind = int(fleet.kind[vehicle]) if fleet.choice[vehicle] == WEIGHED else -1
+    since = now - world.rules.window_s
+    goal, row = fleet.goal[vehicle], fleet.goal_row[vehicle]
+    length = _find(roads, world.windows, world.search, at, goal, row, kind, since, room)
+    if length < 0:
+        clock[WANTED] = -1 - length
+        return TIMES
+    if length == 0 and departs:
+        clock[WANTED] = vehicle
+        return NO_WAY
+    fleet.chosen_s[vehicle] = now
+    same = not departs and length == state[vehicle, LENGTH] - driven
+    for k in range(length if same else 0):
+        same = same and room[k] == paths[state[vehicle, START] + driven + k]
+    if length > 0 and not same:
+        for k in range(driven):
+            paths[used[0] + k] = paths[state[vehicle, START] + k]
+        state[vehicle, START], state[vehicle, LENGTH] = used[0], driven + length
+        used[0] += driven + length
+    return OVER
+
+
+@lean_kernel
+def drive(until: float, world: World) -> int:
+    """Take events in order until one at or after `until`, the end, or something is needed: see the answers above."""
+    rules, clock, queue, fleet, roads, windows, loads, _, teaching = world
+    near, book, state, departure_s = queue.near, queue.book, fleet.state, fleet.departure_s
+    keeps, logs, in_order = remembers(teaching), teaching.log.shape[0] > 0, len(roads.last_exit) > 0
+    bin_end = (loads.book[BIN] + 1) * rules.bin_s
+    while True:
+        departs = clock[DEPARTED] < len(departure_s)
+        now_key = key_of(departure_s[clock[DEPARTED]]) if departs else NEVER
+        if book[NEAR] == 0:
+            advance(queue, now_key)
+            _look_ahead(world, book[NEAR])
+        if book[NEAR] > 0 and near[0, 0] < now_key:
+            departs, now_key = False, near[0, 0]
+        elif not departs:
+            return OVER
+        vehicle = int(clock[DEPARTED] if departs else near[0, 1] & (MOST_VEHICLES - 1))
+        now = time_of(now_key)
+        if now >= until:
+            return TIME
+        arrives = not departs and state[vehicle, ENTERED] == state[vehicle, LENGTH]
+        if now >= bin_end and not arrives:
+            if not close_bin(loads, now, rules.bin_s):
+                return LOADS
+            bin_end = (loads.book[BIN] + 1) * rules.bin_s
+        undecided = departs and state[vehicle, LENGTH] == 0
+        if undecided and fleet.choice[vehicle] == ASK:
+            clock[WANTED] = vehicle
+            return ROUTE
+        looks_again = (
+            rules.reroute_s > 0.0
+            and not departs
+            and not arrives
+            and fleet.reroutes[vehicle]
+            and now - fleet.chosen_s[vehicle] >= rules.reroute_s
+        )
+        if undecided or looks_again:
+            need = _choose(world, vehicle, now)
+            if need != OVER:
+                return need
+        edge, count, spent = -1, 0, 0.0
+        if not arrives:
+            edge = fleet.paths[state[vehicle, START] + state[vehicle, ENTERED]]
+            count = count_on(windows, edge, now - rules.window_s)
+            if count == windows.rings[edge, ROOM] and not make_room(windows, edge):
+                return ENTRIES
+            spent = _time_at(roads, edge, count)
+            if np.isnan(spent):
+                clock[WANTED] = count
+                return TIMES
+        if keeps and not departs:
+            if logs and teaching.logged[0] == len(teaching.log):
+                return LESSON
+            teach(teaching, fleet, vehicle, now)
+        if arrives:
+            fleet.arrival_s[vehicle] = now
+            take(queue)
+            continue
+        count_entry(loads, edge, spent)
+        if rules.noise > 0.0:
+            spent *= lognormal_factor(rules.noise, rules.seed, vehicle, state[vehicle, ENTERED])
+        leaves = now + max(spent, LEAST_S)
+        if in_order:
+            leaves = max(leaves, roads.last_exit[edge])
+            roads.last_exit[edge] = leaves
+        enter(windows, edge, now)
+        state[vehicle, ENTERED] += 1
+        state[vehicle, COUNT] = count
+        if keeps:
+            fleet.entered_s[vehicle] = now
+        clock[EVENTS] += 1
+        tag = clock[SERIAL] * MOST_VEHICLES + vehicle
+        clock[SERIAL] += 1
+        if departs:
+            add(queue, key_of(leaves), tag, now_key)
+            clock[DEPARTED] += 1
+        else:
+            replace(queue, key_of(leaves), tag, now_key)
