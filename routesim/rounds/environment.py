@@ -24,6 +24,7 @@ from routesim.rounds.checks import (
 )
 from routesim.rounds.kernels import Roads, drive, play_table
 from routesim.rounds.numbering import Action, Routes
+from routesim.rounds.window import Window, enter
 from routesim.storage.state import (
     State,
     check_numbers,
@@ -239,8 +240,7 @@ class RoundEnvironment:
         self._bases, self._bases_first, self._bases_last = np.ones((1, self.actions.n_edges)), 0, _NEVER
         self._pair_rng = rng.spawn(1)[0] if len(self.actions.rates) > 1 else None
         self._routes = Routes(self.actions)
-        self._counts = np.zeros(self.actions.n_edges, dtype=np.int32)
-        self._ring = np.zeros(max(self.window, 1), dtype=np.int32)
+        self._recent = Window.empty(self.window, self.actions.n_edges)
         self._clock = np.zeros(2, dtype=np.int64)  # the round, and how much of the noise block is used up
         self._noise = np.empty(0)
         self._met = np.zeros((self.actions.n_edges, 2))
@@ -251,7 +251,7 @@ class RoundEnvironment:
 
     def state(self) -> State:
         """Return all that changes from round to round: the clock, the last actions, and the chance to come."""
-        state = collect(self, "_ring", "_pair", "_met", "expected_reward")
+        state = collect(self, "_pair", "_met", "expected_reward") | collect(self._recent, "ring")
         state |= {"round": np.array(self._clock[0]), "noise": self._noise[int(self._clock[1]) :].copy()}
         state |= join(rng=rng_state(self._rng), routes=self._routes.state())
         return state if self._pair_rng is None else state | join(pair_rng=rng_state(self._pair_rng))
@@ -262,17 +262,17 @@ class RoundEnvironment:
         self._pair = whole_from(state, "pair", 0, len(self.actions.rates) - 1)
         put_back(self, state, "_met", "expected_reward")
         self._routes.restore(part(state, "routes"))
-        self._ring = taken(state, "ring", self._ring)
+        self._recent.ring[:] = taken(state, "ring", self._recent.ring)
         self._clock[:] = now, 0
         self._noise = named(state, "noise", np.float64, 1)
         restore_rng(self._rng, part(state, "rng"))
         if self._pair_rng is not None:
             restore_rng(self._pair_rng, part(state, "pair_rng"))
-        recent = self._recent(now)
+        recent = self._recent.last(now)
         check_numbers("the last actions", np.array(recent, dtype=np.int64), self._routes.n_routes)
-        self._counts[:] = 0
+        self._recent.counts[:] = 0
         for number in recent:
-            self._counts[self._routes.indices[self._routes.indptr[number] : self._routes.indptr[number + 1]]] += 1
+            enter(self._recent.counts, self._routes.edges(number))
 
     def take_uses(self) -> EdgeUses:
         """Return the edges used since this was last asked, how often, and how dear they were to those who used them."""
@@ -280,9 +280,6 @@ class RoundEnvironment:
         uses, sums = self._met[used].T.copy()
         self._met[used] = 0.0
         return EdgeUses(self.actions.edges[used], uses.astype(np.int64), _dearness(sums / uses, self._table[used, 0]))
-
-    def _recent(self, now: int) -> list[int]:
-        return [int(self._ring[before % self.window]) for before in range(max(0, now - self.window), now)]
 
     @property
     def paths(self) -> tuple[tuple[int, ...], ...]:
@@ -296,9 +293,9 @@ class RoundEnvironment:
     def observe(self) -> Observation:
         """Return what can be seen before the coming round."""
         now = int(self._clock[0])
-        past = self._recent(now)
+        past = self._recent.last(now)
         history = tuple(past) if self.actions.graph is None else tuple(self._routes.paths[number] for number in past)
-        counts = self._counts.view()
+        counts = self._recent.counts.view()
         counts.setflags(write=False)
         return Observation(now, history, counts, self._pair)
 
@@ -307,11 +304,10 @@ class RoundEnvironment:
         number = self.number(action)
         self._make_room()
         self.expected_reward, paid = drive(number, *self._roads(), self._seen_counts, self._seen_rewards)
-        routes = self._routes
-        edges = routes.indices[routes.indptr[number] : routes.indptr[number + 1]]
+        edges = self._routes.edges(number)
         counts, rewards = self._seen_counts[: len(edges)].copy(), self._seen_rewards[: len(edges)].copy()
         self._draw_pair()
-        return Feedback(routes.action(number), paid, edges, counts, rewards)
+        return Feedback(self._routes.action(number), paid, edges, counts, rewards)
 
     def play(self, policy: NDArray[np.int32], tally: Tally, trace: Trace) -> int:
         """Play a table of actions by history until `tally` or `trace` is full; return the number of rounds.
@@ -352,9 +348,7 @@ class RoundEnvironment:
             self._routes.indices,
             self._table,
             self.noise_std,
-            self.window,
-            self._counts,
-            self._ring,
+            self._recent,
             self._clock,
             self._noise,
             self._bases,

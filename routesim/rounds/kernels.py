@@ -8,7 +8,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from routesim.kernels import kernel
+from routesim.kernels import kernel, lean_kernel
+from routesim.rounds.window import Window, move
 
 Floats: TypeAlias = NDArray[np.float64]
 Roads: TypeAlias = tuple[
@@ -16,9 +17,7 @@ Roads: TypeAlias = tuple[
     NDArray[np.int32],
     Floats,
     Floats,
-    int,
-    NDArray[np.int32],
-    NDArray[np.int32],
+    Window,
     NDArray[np.int64],
     Floats,
     Floats,
@@ -30,16 +29,14 @@ Roads: TypeAlias = tuple[
 """What `drive` works on, in the order of its parameters from `indptr` to `met`."""
 
 
-@kernel
+@lean_kernel
 def drive(
     action: int,
     indptr: NDArray[np.int64],
     indices: NDArray[np.int32],
     rewards: Floats,
     noise_std: Floats,
-    window: int,
-    counts: NDArray[np.int32],
-    ring: NDArray[np.int32],
+    window: Window,
     clock: NDArray[np.int64],
     noise: Floats,
     bases: Floats,
@@ -62,7 +59,7 @@ def drive(
     start = indptr[action]
     for place in range(indptr[action + 1] - start):
         edge = indices[start + place]
-        count = counts[edge]
+        count = window.counts[edge]
         mean = bases[row, edge] * rewards[edge, count]
         expected += mean
         met[edge, 0] += 1.0
@@ -70,22 +67,14 @@ def drive(
         seen_counts[place] = count
         seen_rewards[place] = mean + noise_std[edge] * noise[cursor + (edge if every_edge else place)]
         paid += seen_rewards[place]
-    cursor += len(counts) if every_edge else indptr[action + 1] - start
-    if window > 0:
-        slot = now % window
-        if now >= window:
-            leaving = ring[slot]
-            for place in range(indptr[leaving], indptr[leaving + 1]):
-                counts[indices[place]] -= 1
-        for place in range(start, indptr[action + 1]):
-            counts[indices[place]] += 1
-        ring[slot] = action
+    cursor += len(window.counts) if every_edge else indptr[action + 1] - start
+    move(window, now, action, indptr, indices)
     clock[0] = now + 1
     clock[1] = cursor
     return expected, paid
 
 
-@kernel
+@lean_kernel
 def play_table(
     policy: NDArray[np.int32],
     n_actions: int,
@@ -94,9 +83,7 @@ def play_table(
     indices: NDArray[np.int32],
     rewards: Floats,
     noise_std: Floats,
-    window: int,
-    counts: NDArray[np.int32],
-    ring: NDArray[np.int32],
+    window: Window,
     clock: NDArray[np.int64],
     noise: Floats,
     bases: Floats,
@@ -118,12 +105,12 @@ def play_table(
     The policy is a table of actions by history; or, if `n_actions` is 0, a cycle of actions from place `phase` on.
     """
     n_states = len(policy)
-    needed = len(counts) if every_edge else len(seen_counts)
+    needed = len(window.counts) if every_edge else len(seen_counts)
     state = phase % n_states
     if n_actions > 0:
         state = 0
-        for past in range(max(0, clock[0] - window), clock[0]):
-            state = (state * n_actions + ring[past % window]) % n_states
+        for past in range(max(0, clock[0] - window.length), clock[0]):
+            state = (state * n_actions + window.ring[past % window.length]) % n_states
     played = 0
     while played < len(trace_actions) and clock[0] < last and clock[1] + needed <= len(noise):
         action = policy[state]
@@ -135,8 +122,6 @@ def play_table(
             rewards,
             noise_std,
             window,
-            counts,
-            ring,
             clock,
             noise,
             bases,
@@ -182,15 +167,15 @@ def play_contextual(
     The policy is a table of actions by round, from `table_first` on, and history; or, if that is empty, what `choose`
     makes of `theta` and the values of histories. Stops early if the trace is full, or noise or contexts run out.
     """
-    indptr, indices, multipliers, _, window, counts, ring, clock, noise, _, first, last, every_edge, _ = roads
+    indptr, indices, multipliers, _, window, clock, noise, _, first, last, every_edge, _ = roads
     n_actions = len(indptr) - 1
-    n_states = n_actions**window
-    needed = len(counts) if every_edge else len(seen_counts)
+    n_states = n_actions**window.length
+    needed = len(window.counts) if every_edge else len(seen_counts)
     last = min(last, policy_last)
-    estimates = np.empty(len(counts))
+    estimates = np.empty(len(window.counts))
     state = 0
-    for past in range(max(0, clock[0] - window), clock[0]):
-        state = (state * n_actions + ring[past % window]) % n_states
+    for past in range(max(0, clock[0] - window.length), clock[0]):
+        state = (state * n_actions + window.ring[past % window.length]) % n_states
     played = 0
     while played < len(trace_actions) and clock[0] < last and clock[1] + needed <= len(noise):
         now = clock[0]
@@ -198,7 +183,7 @@ def play_contextual(
         if len(table) > 0:
             action = int(table[now - table_first, state])
         else:
-            action = choose(theta, features[row], multipliers, counts, indptr, indices, values, state, estimates)
+            action = choose(theta, features[row], multipliers, window.counts, indptr, indices, values, state, estimates)
         trace_actions[played] = action
         trace_expected[played], trace_rewards[played] = drive(action, *roads, seen_counts, seen_rewards)
         start = indptr[action]

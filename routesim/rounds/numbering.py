@@ -51,6 +51,10 @@ class Routes:
         """Return the action with this number."""
         return number if self.actions.graph is None else self.paths[number]
 
+    def edges(self, number: int) -> NDArray[np.int32]:
+        """Return the edge positions of the action with this number."""
+        return self.indices[self.indptr[number] : self.indptr[number + 1]]
+
     @property
     def n_routes(self) -> int:
         """How many actions have a number."""
