@@ -10,15 +10,22 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from routesim.kernels import lean_kernel
+from routesim.kernels import Ints, Ints32, lean_kernel
+
+
+class PathRows(NamedTuple):
+    """The edges of actions by their number: those of action a are `indices[indptr[a] : indptr[a + 1]]`."""
+
+    indptr: Ints
+    indices: Ints32
 
 
 class Window(NamedTuple):
     """The counts by edge, and the last `length` actions: that of round t stands at `ring[t % length]`."""
 
     length: int
-    counts: NDArray[np.int32]
-    ring: NDArray[np.int32]
+    counts: Ints32
+    ring: Ints32
 
     @classmethod
     def empty(cls, length: int, n_edges: int) -> "Window":
@@ -45,13 +52,22 @@ def leave(counts: NDArray[np.integer], edges: NDArray[np.integer]) -> None:
 
 
 @lean_kernel
-def move(window: Window, now: int, action: int, indptr: NDArray[np.int64], indices: NDArray[np.int32]) -> None:
-    """Play `action` in round `now`; its edges are `indices[indptr[action] : indptr[action + 1]]`."""
+def move(window: Window, paths: PathRows, now: int, action: int) -> None:
+    """Play `action` in round `now`: it enters, and the action that was played `length` rounds before leaves."""
     if window.length == 0:
         return
     slot = now % window.length
     if now >= window.length:
         oldest = window.ring[slot]
-        leave(window.counts, indices[indptr[oldest] : indptr[oldest + 1]])
-    enter(window.counts, indices[indptr[action] : indptr[action + 1]])
+        leave(window.counts, paths.indices[paths.indptr[oldest] : paths.indptr[oldest + 1]])
+    enter(window.counts, paths.indices[paths.indptr[action] : paths.indptr[action + 1]])
     window.ring[slot] = action
+
+
+@lean_kernel
+def history_number(window: Window, now: int, n_actions: int, n_histories: int) -> int:
+    """Return the number of the history before round `now`: its actions as digits, the oldest first."""
+    number = 0
+    for past in range(max(0, now - window.length), now):
+        number = (number * n_actions + window.ring[past % window.length]) % n_histories
+    return number

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from routesim.rounds.window import Window, enter, leave, move
+from routesim.rounds.window import PathRows, Window, enter, leave, move
 
 PATHS = [[0, 2], [1], [0, 1, 3]]
 INDPTR = np.array([0, 2, 3, 6])
@@ -18,7 +18,7 @@ def test_counts_are_those_of_the_last_actions(length: int) -> None:
         inside = played[max(0, now - length) :]
         assert window.last(now) == inside
         assert window.counts.tolist() == [sum(edge in PATHS[past] for past in inside) for edge in range(4)]
-        move(window, now, action, INDPTR, INDICES)
+        move(window, PathRows(INDPTR, INDICES), now, action)
         played.append(action)
 
 
