@@ -22,8 +22,10 @@ from routesim.planning.base import Plan
 from routesim.planning.contextual.exact import ContextualPlanner
 from routesim.planning.exact.planner import TablePolicy, fits
 from routesim.results.run import Run
-from routesim.rounds.contextual import ContextualEnvironment, ContextualPolicy, Fit
-from routesim.rounds.environment import RoundEnvironment, Tally, Trace
+from routesim.rounds.contextual import ContextualEnvironment
+from routesim.rounds.contextual_policy import ContextualPolicy, Fit
+from routesim.rounds.environment import RoundEnvironment, Tally
+from routesim.rounds.kernels import Trace
 from routesim.rounds.trace import TraceKeeper, row_sums
 from routesim.storage.checkpoint import Checkpoint, fingerprint, postponed_interrupts
 from routesim.storage.state import State, join, part, resumable

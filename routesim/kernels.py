@@ -1,12 +1,18 @@
-"""The decorators that turn a plain function over arrays into machine code, and what such a function may ask for."""
+"""The decorators that turn a plain function over arrays into machine code, and the types of arrays it works on."""
 
 from collections.abc import Callable
-from typing import Any, ParamSpec, TypeVar, cast
+from typing import Any, ParamSpec, TypeAlias, TypeVar, cast
 
 import numba
+import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
+from numpy.typing import NDArray
+
+Floats: TypeAlias = NDArray[np.float64]
+Ints: TypeAlias = NDArray[np.int64]
+Ints32: TypeAlias = NDArray[np.int32]
 
 _Parameters = ParamSpec("_Parameters")
 _Result = TypeVar("_Result")

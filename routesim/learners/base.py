@@ -6,7 +6,7 @@ import numpy as np
 
 from routesim.planning.cycles import CyclePolicy
 from routesim.planning.exact.planner import TablePolicy
-from routesim.rounds.contextual import ContextualPolicy, Fit
+from routesim.rounds.contextual_policy import ContextualPolicy, Fit
 from routesim.rounds.environment import Feedback, Knowledge, Observation, Tally, Task
 from routesim.rounds.numbering import Action
 

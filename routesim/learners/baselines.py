@@ -17,7 +17,7 @@ from routesim.planning import Planner
 from routesim.planning.base import Policy
 from routesim.planning.cycles import CyclePolicy
 from routesim.planning.exact.planner import TablePolicy
-from routesim.rounds.contextual import ContextualPolicy, Fit
+from routesim.rounds.contextual_policy import ContextualPolicy, Fit
 from routesim.rounds.environment import Feedback, Knowledge, Observation, Tally, Task
 from routesim.rounds.numbering import Action
 from routesim.storage.state import State, collect, join, part, put_back, restore_rng, rng_state

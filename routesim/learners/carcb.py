@@ -13,7 +13,7 @@ from routesim.learners.base import Epoch
 from routesim.planning.contextual.edgewise import EdgeTolls, EdgewiseContextualPlanner
 from routesim.planning.contextual.exact import ContextualPlanner
 from routesim.planning.exact.planner import fits
-from routesim.rounds.contextual import ContextualPolicy, Fit, StepPolicy
+from routesim.rounds.contextual_policy import ContextualPolicy, Fit, StepPolicy
 from routesim.rounds.environment import Feedback, Knowledge, Observation, Task
 from routesim.storage.state import State, collect, join, named, part, put_back, taken
 from routesim.travellers.contexts import Contexts

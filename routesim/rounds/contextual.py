@@ -4,109 +4,20 @@ Everything else is as in `environment`: a window of past actions, a congestion m
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from operator import index
-from typing import Any, NamedTuple, Self, TypeAlias
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from routesim.errors import InputError
+from routesim.kernels import Floats, Ints
 from routesim.rounds.actions import ActionSet
 from routesim.rounds.checks import checked_noise, checked_range, checked_window, congestion_table
-from routesim.rounds.environment import (
-    Feedback,
-    Knowledge,
-    Observation,
-    RoundEnvironment,
-    Task,
-    Trace,
-)
-from routesim.rounds.kernels import add_to_fit, choose, play_contextual
-from routesim.storage.state import State, collect, join, part, put_back, restore_rng, rng_state, whole_from
+from routesim.rounds.contextual_policy import ContextualPolicy, Fit, play_contextual
+from routesim.rounds.environment import Feedback, Knowledge, Observation, RoundEnvironment, Task
+from routesim.rounds.kernels import Bases, Payment, Trace
+from routesim.storage.state import State, join, part, restore_rng, rng_state, whole_from
 from routesim.travellers.contexts import Contexts, Lengths
-
-Floats: TypeAlias = NDArray[np.float64]
-
-
-class ContextualPolicy(NamedTuple):
-    """What to do up to round `last`, by history and context.
-
-    Either a `table` of actions by round, from `first` on, and history, made for contexts that were known; or, where the
-    table is empty, the action with the largest reward now under `theta` plus value of the history it leads to.
-    """
-
-    theta: Floats
-    values: Floats
-    table: NDArray[np.integer]
-    first: int
-    last: int
-
-    def __call__(self, task: Task, observation: Observation) -> int:
-        """Return the action of the coming round."""
-        actions, state = task.actions, 0
-        for action in observation.history:
-            state = state * actions.n_listed + index(action)  # type: ignore[arg-type]  # actions here are listed
-        if len(self.table):
-            return int(self.table[observation.round - self.first, state])
-        if observation.features is None or task.multipliers is None:
-            raise InputError("this policy needs the features of the round and the congestion; neither may be None")
-        return choose(
-            self.theta,
-            observation.features,
-            task.multipliers,
-            observation.counts,
-            actions.indptr,
-            actions.indices,
-            self.values,
-            state,
-            np.empty(actions.n_edges),
-        )
-
-
-@dataclass(frozen=True, eq=False)
-class StepPolicy:
-    """What to do up to round `last`, asked step by step: a function of the bases under `theta` and the history."""
-
-    theta: Floats
-    choose: Callable[[Floats, tuple[Any, ...]], int]
-    last: int
-
-    def __call__(self, task: Task, observation: Observation) -> int:  # noqa: ARG002 - as the policy above is called
-        """Return the action of the coming round."""
-        if observation.features is None:
-            raise InputError("this policy needs the features of the round; they may not be None")
-        return self.choose(observation.features @ self.theta, observation.history)
-
-
-@dataclass
-class Fit:
-    """The sums of a least-squares fit of rewards to features times multiplier; they do not grow with the rounds."""
-
-    multipliers: Floats
-    gram: Floats
-    moment: Floats
-
-    @classmethod
-    def empty(cls, multipliers: Floats, dimension: int) -> Self:
-        """Return the fit of nothing; with dimension 0 it stays empty."""
-        return cls(multipliers, np.zeros((dimension, dimension)), np.zeros(dimension))
-
-    def add(self, feedback: Feedback) -> None:
-        """Add one round."""
-        if feedback.features is None:
-            raise InputError("a fit needs feedback with features; play in a ContextualEnvironment")
-        places = np.arange(len(feedback.edges), dtype=np.int32)
-        multipliers = self.multipliers[feedback.edges]
-        add_to_fit(feedback.features, multipliers, places, feedback.counts, feedback.rewards, self.gram, self.moment)
-
-    def state(self) -> State:
-        """Return the sums."""
-        return collect(self, "gram", "moment")
-
-    def restore(self, state: State) -> None:
-        """Take them up again."""
-        put_back(self, state, "gram", "moment")
 
 
 class ContextualEnvironment(RoundEnvironment):
@@ -128,7 +39,7 @@ class ContextualEnvironment(RoundEnvironment):
         actions: ActionSet,
         theta: ArrayLike,
         contexts: Any,
-        congestion: Callable[[NDArray[np.int64]], NDArray[np.float64]],
+        congestion: Callable[[Ints], Floats],
         window: int,
         noise_std: ArrayLike,
         known: bool = True,
@@ -197,13 +108,14 @@ class ContextualEnvironment(RoundEnvironment):
         (self._context_rng,) = rng.spawn(1)
         self._before_block = rng_state(self._context_rng)
         super().reset(rng)
-        self._table, self._every_edge = self.multipliers, True
+        self._payment = Payment(self.multipliers, self.noise_std, every_edge=True)
         self._features = np.empty((0, self.actions.n_edges, len(self.theta)))
-        self._bases, self._bases_first, self._bases_last = np.empty((0, self.actions.n_edges)), 0, 0
+        self._bases = Bases(np.empty((0, self.actions.n_edges)), 0, 0)
 
     def state(self) -> State:
         """Return all that changes from round to round; of the contexts, where the block at hand comes from."""
-        return super().state() | collect(self, "_bases_first", "_bases_last") | join(contexts=self._before_block)
+        block = {"bases_first": np.array(self._bases.first), "bases_last": np.array(self._bases.last)}
+        return super().state() | block | join(contexts=self._before_block)
 
     def restore(self, state: State) -> None:
         """Take up a state, right after `reset` with the same arguments as when it was made."""
@@ -220,12 +132,12 @@ class ContextualEnvironment(RoundEnvironment):
     def observe(self) -> Observation:
         """Return what can be seen before the coming round, its features among it."""
         self._read_contexts()
-        return super().observe()._replace(features=self._features[int(self._clock[0]) - self._bases_first])
+        return super().observe()._replace(features=self._features[int(self._clock[0]) - self._bases.first])
 
     def step(self, action: Any) -> Feedback:
         """Play `action` for one round; its expected reward is then in `expected_reward`, for the record only."""
         self._read_contexts()
-        features = self._features[int(self._clock[0]) - self._bases_first]
+        features = self._features[int(self._clock[0]) - self._bases.first]
         feedback = super().step(action)
         return feedback._replace(features=features[feedback.edges])
 
@@ -235,17 +147,11 @@ class ContextualEnvironment(RoundEnvironment):
         The same numbers as `step` gives, from one compiled loop.
         """
         played, rounds = 0, min(len(trace.actions), policy.last - int(self._clock[0]))
+        estimates = np.empty(self.actions.n_edges)
         while played < rounds:
             self._make_room()
             played += play_contextual(
-                *policy,
-                self._features,
-                self._roads(),
-                self._seen_counts,
-                self._seen_rewards,
-                fit.gram,
-                fit.moment,
-                *trace.part(played, rounds),
+                policy, self._features, self._arrays(), fit.sums, trace.part(played, rounds), estimates
             )
         return played
 
@@ -267,7 +173,7 @@ class ContextualEnvironment(RoundEnvironment):
     def _read_contexts(self) -> None:
         """Keep the context of the coming round at hand; the blocks are the same whatever is played."""
         now = int(self._clock[0])
-        if now < self._bases_last:
+        if now < self._bases.last:
             return
         contexts = self.contexts
         if contexts.known:
@@ -283,8 +189,7 @@ class ContextualEnvironment(RoundEnvironment):
         features = contexts.read(first, last) if contexts.known else contexts.draw(self._context_rng, last - first)
         self._features = features.view()
         self._features.flags.writeable = False
-        self._bases = self._features @ self.theta
-        self._bases_first, self._bases_last = first, last
+        self._bases = Bases(self._features @ self.theta, first, last)
 
 
 class _Replay:

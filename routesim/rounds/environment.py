@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from routesim.checks import numbers
 from routesim.errors import InputError
+from routesim.kernels import Floats, Ints, Ints32
 from routesim.rounds.actions import ActionSet
 from routesim.rounds.checks import (
     check_non_increasing,
@@ -22,8 +23,9 @@ from routesim.rounds.checks import (
     congestion_table,
     reward_range_of,
 )
-from routesim.rounds.kernels import Roads, drive, play_table
+from routesim.rounds.kernels import Bases, Payment, RoundArrays, Seen, Tallied, Trace, play_table
 from routesim.rounds.numbering import Action, Routes
+from routesim.rounds.window import Window, enter
 from routesim.storage.state import (
     State,
     check_numbers,
@@ -39,7 +41,6 @@ from routesim.storage.state import (
 )
 from routesim.travellers.contexts import Contexts
 
-Floats: TypeAlias = NDArray[np.float64]
 Knowledge: TypeAlias = Literal["nothing", "free_flow", "congestion", "rewards"]
 
 _NOISE_BLOCK = 1 << 15
@@ -55,7 +56,7 @@ class Observation(NamedTuple):
 
     round: int
     history: tuple[Action, ...]
-    counts: NDArray[np.int32]
+    counts: Ints32
     pair: int = 0
     features: Floats | None = None
 
@@ -68,8 +69,8 @@ class Feedback(NamedTuple):
 
     action: Action
     reward: float
-    edges: NDArray[np.int32]
-    counts: NDArray[np.int32]
+    edges: Ints32
+    counts: Ints32
     rewards: Floats
     features: Floats | None = None
 
@@ -104,9 +105,9 @@ class Task:
 class Tally:
     """Feedback added up by (edge, count): uses and summed rewards; `full` once a pair's uses reach its limit."""
 
-    visits: NDArray[np.int64]
+    visits: Ints
     sums: Floats
-    limits: NDArray[np.int64]
+    limits: Ints
     full: bool = False
 
     @classmethod
@@ -115,6 +116,11 @@ class Tally:
         shape = (n_edges, window + 1)
         unlimited = np.full(shape, np.iinfo(np.int64).max)
         return cls(np.zeros(shape, dtype=np.int64), np.zeros(shape), unlimited)
+
+    @property
+    def arrays(self) -> Tallied:
+        """The arrays, for kernels to add to."""
+        return Tallied(self.visits, self.sums, self.limits)
 
     def add(self, feedback: Feedback) -> None:
         """Add one round."""
@@ -130,27 +136,6 @@ class Tally:
     def restore(self, state: State) -> None:
         """Take them up again."""
         put_back(self, state, "visits", "sums", "limits", "full")
-
-
-class Trace(NamedTuple):
-    """One row a round: the action, its expected reward, and the reward that was paid."""
-
-    actions: NDArray[np.int32]
-    expected_rewards: Floats
-    rewards: Floats
-
-    @classmethod
-    def empty(cls, rounds: int) -> Self:
-        """Return room for `rounds` rounds."""
-        return cls(np.empty(rounds, dtype=np.int32), np.empty(rounds), np.empty(rounds))
-
-    def part(self, first: int, last: int) -> Self:
-        """Return the rows from `first` up to `last` as a view."""
-        return self._replace(
-            actions=self.actions[first:last],
-            expected_rewards=self.expected_rewards[first:last],
-            rewards=self.rewards[first:last],
-        )
 
 
 class EdgeUses(NamedTuple):
@@ -235,23 +220,21 @@ class RoundEnvironment:
     def reset(self, rng: np.random.Generator, rounds: int | None = None) -> None:  # noqa: ARG002 - rounds never run out
         """Empty the roads, go back to round 0, and draw noise from `rng` from now on, for `rounds` rounds if known."""
         self._rng = rng
-        self._table, self._every_edge = self.rewards, False
-        self._bases, self._bases_first, self._bases_last = np.ones((1, self.actions.n_edges)), 0, _NEVER
+        self._payment = Payment(self.rewards, self.noise_std, every_edge=False)
+        self._bases = Bases(np.ones((1, self.actions.n_edges)), 0, _NEVER)
         self._pair_rng = rng.spawn(1)[0] if len(self.actions.rates) > 1 else None
         self._routes = Routes(self.actions)
-        self._counts = np.zeros(self.actions.n_edges, dtype=np.int32)
-        self._ring = np.zeros(max(self.window, 1), dtype=np.int32)
+        self._recent = Window.empty(self.window, self.actions.n_edges)
         self._clock = np.zeros(2, dtype=np.int64)  # the round, and how much of the noise block is used up
         self._noise = np.empty(0)
-        self._met = np.zeros((self.actions.n_edges, 2))
-        self._seen_counts = np.empty(self._routes.longest, dtype=np.int32)
-        self._seen_rewards = np.empty(self._routes.longest)
+        self._seen = Seen.empty(self._routes.longest, self.actions.n_edges)
         self._draw_pair()
         self.expected_reward = 0.0
 
     def state(self) -> State:
         """Return all that changes from round to round: the clock, the last actions, and the chance to come."""
-        state = collect(self, "_ring", "_pair", "_met", "expected_reward")
+        state = collect(self, "_pair", "expected_reward")
+        state |= collect(self._recent, "ring") | collect(self._seen, "met")
         state |= {"round": np.array(self._clock[0]), "noise": self._noise[int(self._clock[1]) :].copy()}
         state |= join(rng=rng_state(self._rng), routes=self._routes.state())
         return state if self._pair_rng is None else state | join(pair_rng=rng_state(self._pair_rng))
@@ -260,29 +243,29 @@ class RoundEnvironment:
         """Take up a state, right after `reset` with the same arguments as when it was made."""
         now = whole_from(state, "round", 0, _NEVER)
         self._pair = whole_from(state, "pair", 0, len(self.actions.rates) - 1)
-        put_back(self, state, "_met", "expected_reward")
+        put_back(self, state, "expected_reward")
+        self._seen.met[:] = taken(state, "met", self._seen.met)
         self._routes.restore(part(state, "routes"))
-        self._ring = taken(state, "ring", self._ring)
+        self._recent.ring[:] = taken(state, "ring", self._recent.ring)
         self._clock[:] = now, 0
         self._noise = named(state, "noise", np.float64, 1)
         restore_rng(self._rng, part(state, "rng"))
         if self._pair_rng is not None:
             restore_rng(self._pair_rng, part(state, "pair_rng"))
-        recent = self._recent(now)
+        recent = self._recent.last(now)
         check_numbers("the last actions", np.array(recent, dtype=np.int64), self._routes.n_routes)
-        self._counts[:] = 0
+        self._recent.counts[:] = 0
         for number in recent:
-            self._counts[self._routes.indices[self._routes.indptr[number] : self._routes.indptr[number + 1]]] += 1
+            enter(self._recent.counts, self._routes.edges(number))
 
     def take_uses(self) -> EdgeUses:
         """Return the edges used since this was last asked, how often, and how dear they were to those who used them."""
-        used = np.flatnonzero(self._met[:, 0])
-        uses, sums = self._met[used].T.copy()
-        self._met[used] = 0.0
-        return EdgeUses(self.actions.edges[used], uses.astype(np.int64), _dearness(sums / uses, self._table[used, 0]))
-
-    def _recent(self, now: int) -> list[int]:
-        return [int(self._ring[before % self.window]) for before in range(max(0, now - self.window), now)]
+        met = self._seen.met
+        used = np.flatnonzero(met[:, 0])
+        uses, sums = met[used].T.copy()
+        met[used] = 0.0
+        ratios = _dearness(sums / uses, self._payment.by_count[used, 0])
+        return EdgeUses(self.actions.edges[used], uses.astype(np.int64), ratios)
 
     @property
     def paths(self) -> tuple[tuple[int, ...], ...]:
@@ -296,9 +279,9 @@ class RoundEnvironment:
     def observe(self) -> Observation:
         """Return what can be seen before the coming round."""
         now = int(self._clock[0])
-        past = self._recent(now)
+        past = self._recent.last(now)
         history = tuple(past) if self.actions.graph is None else tuple(self._routes.paths[number] for number in past)
-        counts = self._counts.view()
+        counts = self._recent.counts.view()
         counts.setflags(write=False)
         return Observation(now, history, counts, self._pair)
 
@@ -306,14 +289,13 @@ class RoundEnvironment:
         """Play `action` for one round; its expected reward is then in `expected_reward`, for the record only."""
         number = self.number(action)
         self._make_room()
-        self.expected_reward, paid = drive(number, *self._roads(), self._seen_counts, self._seen_rewards)
-        routes = self._routes
-        edges = routes.indices[routes.indptr[number] : routes.indptr[number + 1]]
-        counts, rewards = self._seen_counts[: len(edges)].copy(), self._seen_rewards[: len(edges)].copy()
+        self.expected_reward, paid = self._arrays().play(number)
+        edges = self._routes.edges(number)
+        counts, rewards = self._seen.counts[: len(edges)].copy(), self._seen.rewards[: len(edges)].copy()
         self._draw_pair()
-        return Feedback(routes.action(number), paid, edges, counts, rewards)
+        return Feedback(self._routes.action(number), paid, edges, counts, rewards)
 
-    def play(self, policy: NDArray[np.int32], tally: Tally, trace: Trace) -> int:
+    def play(self, policy: Ints32, tally: Tally, trace: Trace) -> int:
         """Play a table of actions by history until `tally` or `trace` is full; return the number of rounds.
 
         The same numbers as `step` gives, from one compiled loop. The table is indexed as in `planning.exact`.
@@ -325,43 +307,21 @@ class RoundEnvironment:
         numbers = np.array([self.number(action) for action in cycle], dtype=np.int32)
         return self._play_all(numbers, 0, tally, trace)
 
-    def _play_all(self, policy: NDArray[np.int32], n_actions: int, tally: Tally, trace: Trace) -> int:
+    def _play_all(self, policy: Ints32, n_actions: int, tally: Tally, trace: Trace) -> int:
         if self._pair_rng is not None:
             raise InputError("rounds that serve several pairs of ends are played step by step")
         played, rounds = 0, len(trace.actions)
         while played < rounds and not tally.full:
             self._make_room()
             stretch, tally.full = play_table(
-                policy,
-                n_actions,
-                played,
-                *self._roads(),
-                self._seen_counts,
-                self._seen_rewards,
-                tally.visits,
-                tally.sums,
-                tally.limits,
-                *trace.part(played, rounds),
+                policy, n_actions, played, self._arrays(), tally.arrays, trace.part(played, rounds)
             )
             played += stretch
         return played
 
-    def _roads(self) -> Roads:
-        return (
-            self._routes.indptr,
-            self._routes.indices,
-            self._table,
-            self.noise_std,
-            self.window,
-            self._counts,
-            self._ring,
-            self._clock,
-            self._noise,
-            self._bases,
-            self._bases_first,
-            self._bases_last,
-            self._every_edge,
-            self._met,
+    def _arrays(self) -> RoundArrays:
+        return RoundArrays(
+            self._routes.rows, self._recent, self._payment, self._bases, self._noise, self._clock, self._seen
         )
 
     def _draw_pair(self) -> None:
@@ -372,10 +332,10 @@ class RoundEnvironment:
     def _make_room(self) -> None:
         """Keep room for the longest route, and enough noise for one round; blocks of any size give the same stream."""
         longest = self._routes.longest
-        if len(self._seen_counts) < longest:
-            self._seen_counts, self._seen_rewards = np.empty(longest, dtype=np.int32), np.empty(longest)
+        if len(self._seen.counts) < longest:
+            self._seen = Seen.empty(longest, self.actions.n_edges)._replace(met=self._seen.met)
         used = int(self._clock[1])
-        needed = self.actions.n_edges if self._every_edge else longest
+        needed = self.actions.n_edges if self._payment.every_edge else longest
         if len(self._noise) - used < needed:
             fresh = self._rng.standard_normal(max(_NOISE_BLOCK, 8 * needed))
             self._noise = np.concatenate((self._noise[used:], fresh))

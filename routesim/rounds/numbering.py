@@ -13,17 +13,18 @@ from numpy.typing import NDArray
 
 from routesim.errors import InputError, ResultsError
 from routesim.rounds.actions import ActionSet
+from routesim.rounds.window import PathRows
 from routesim.storage.state import State, named, pack_rows, unpack_rows
 
 Action: TypeAlias = int | tuple[int, ...]
 
 
 class Routes:
-    """The numbered actions of one action set; `indptr` and `indices` are replaced when they grow."""
+    """The numbered actions of one action set; `rows` are replaced when they grow."""
 
     def __init__(self, actions: ActionSet) -> None:
         self.actions = actions
-        self.indptr, self.indices = actions.indptr, actions.indices
+        self.rows = PathRows(actions.indptr, actions.indices)
         self.longest = actions.longest if actions.graph is None else 0
         self.paths: list[tuple[int, ...]] = []
         self._numbers: dict[tuple[tuple[int, ...], int], int] = {}
@@ -51,6 +52,10 @@ class Routes:
         """Return the action with this number."""
         return number if self.actions.graph is None else self.paths[number]
 
+    def edges(self, number: int) -> NDArray[np.int32]:
+        """Return the edge positions of the action with this number."""
+        return self.rows.indices[self.rows.indptr[number] : self.rows.indptr[number + 1]]
+
     @property
     def n_routes(self) -> int:
         """How many actions have a number."""
@@ -74,13 +79,15 @@ class Routes:
             raise ResultsError(f"the state does not fit: {len(paths)} paths for {len(pairs)} pairs of ends")
 
     def _add(self, path: tuple[int, ...]) -> int:
-        start = int(self.indptr[len(self.paths)])
-        if len(self.paths) + 1 >= len(self.indptr):
-            self.indptr = np.concatenate((self.indptr, np.zeros_like(self.indptr), [0]))
-        while start + len(path) > len(self.indices):
-            self.indices = np.concatenate((self.indices, np.zeros(len(self.indices) + len(path), dtype=np.int32)))
-        self.indices[start : start + len(path)] = path
-        self.indptr[len(self.paths) + 1] = start + len(path)
+        indptr, indices = self.rows
+        start = int(indptr[len(self.paths)])
+        if len(self.paths) + 1 >= len(indptr):
+            indptr = np.concatenate((indptr, np.zeros_like(indptr), [0]))
+        while start + len(path) > len(indices):
+            indices = np.concatenate((indices, np.zeros(len(indices) + len(path), dtype=np.int32)))
+        indices[start : start + len(path)] = path
+        indptr[len(self.paths) + 1] = start + len(path)
+        self.rows = PathRows(indptr, indices)
         self.longest = max(self.longest, len(path))
         self.paths.append(path)
         return len(self.paths) - 1

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from routesim.errors import ResultsError
 from routesim.kernels import kernel
-from routesim.rounds.environment import EdgeUses, Trace
+from routesim.rounds.environment import EdgeUses
+from routesim.rounds.kernels import Trace
 from routesim.storage.checkpoint import ROW
 from routesim.storage.state import State, collect, join, named, part, taken, whole_from
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from routesim.errors import InputError, ResultsError
 from routesim.learners.base import Learner
 from routesim.rounds.environment import Feedback, Observation, RoundEnvironment
+from routesim.rounds.window import enter, leave
 from routesim.serve.served import Served, features_of
 from routesim.storage.state import Resumable, State, check_numbers, join, named, part, resumable, taken, whole_from
 
@@ -109,11 +110,11 @@ class Desk:
         pair.recent.append(action)
         self.recommended += 1
         if self.served.window > 0:
-            self.counts[path] += 1
+            enter(self.counts, path)
             self.window.append((ends, action))
             if len(self.window) > self.served.window:
                 old_ends, old = self.window.popleft()
-                self.counts[list(self.pairs[old_ends].paths[old])] -= 1
+                leave(self.counts, np.array(self.pairs[old_ends].paths[old]))
         return Decision(ends, traveller, action, counts, float(expected.sum()))
 
     def observe(self, decision: Decision, seconds: NDArray[np.float64], *, total: bool) -> None:
@@ -189,7 +190,7 @@ class Desk:
             if not (0 <= number < len(pairs) and 0 <= action < len(pairs[number].paths)):
                 raise ResultsError("the state does not fit: the window holds a route that is not there")
             self.window.append((pairs[number].ends, action))
-            self.counts[list(pairs[number].paths[action])] += 1
+            enter(self.counts, np.array(pairs[number].paths[action]))
 
     def loads(self) -> list[tuple[int, int]]:
         """Return the edges in use with their counts."""

@@ -139,7 +139,7 @@ def errors_of_theta(arms: int, window: int, seed: int, rounds: int) -> dict[int,
     world, learner = paper(arms, window, rounds, seed), rs.CARCB()
     learner.start(world.task("congestion", rounds), np.random.default_rng(seed))
     world.reset(np.random.default_rng(seed), rounds)
-    from routesim.rounds.environment import Trace
+    from routesim.rounds.kernels import Trace
 
     now, errors = 0, {}
     while now < rounds:

@@ -10,7 +10,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 import routesim as rs
 from routesim.errors import InputError
 from routesim.learners.carmab import CARMAB
-from routesim.rounds.environment import Feedback, Trace
+from routesim.rounds.environment import Feedback
+from routesim.rounds.kernels import Trace
 
 
 def bandit(seed: int = 0, arms: int = 4, window: int = 4, noise_std: float = math.sqrt(0.1)) -> rs.RoundEnvironment:

@@ -12,7 +12,8 @@ from slow_twins import best_sequence, contextual_reward
 import routesim as rs
 from routesim.errors import InputError
 from routesim.planning.contextual.exact import ContextualPlanner
-from routesim.rounds.environment import Tally, Trace
+from routesim.rounds.environment import Tally
+from routesim.rounds.kernels import Trace
 from routesim.travellers.contexts import unit_vectors
 
 

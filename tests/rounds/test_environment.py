@@ -14,7 +14,8 @@ from slow_twins import play_by_hand
 
 import routesim as rs
 from routesim.errors import InputError
-from routesim.rounds.environment import Tally, Trace
+from routesim.rounds.environment import Tally
+from routesim.rounds.kernels import Trace
 
 
 def silent(actions: rs.ActionSet, window: int, seed: int = 0) -> rs.RoundEnvironment:

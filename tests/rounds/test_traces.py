@@ -16,7 +16,8 @@ from worlds import ROUNDS, WORLDS, arms, contexts
 
 import routesim as rs
 from routesim.errors import InputError, ResultsError
-from routesim.rounds.environment import EdgeUses, Trace
+from routesim.rounds.environment import EdgeUses
+from routesim.rounds.kernels import Trace
 from routesim.rounds.trace import TraceKeeper, count_plays, equal_ends
 
 COLUMNS = (

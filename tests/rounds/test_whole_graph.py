@@ -8,7 +8,8 @@ from worlds import grid
 
 import routesim as rs
 from routesim.errors import InputError
-from routesim.rounds.environment import Tally, Trace
+from routesim.rounds.environment import Tally
+from routesim.rounds.kernels import Trace
 
 
 def world_on(
