@@ -1,12 +1,8 @@
-"""What a page needs inside itself to work without a network: scripts, styles, safe text, whole files."""
+"""What a page needs inside itself to work without a network: scripts, styles, safe text."""
 
 import base64
 import html
-import os
 import re
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cache
 from importlib import resources
 from importlib.metadata import distribution
@@ -16,7 +12,7 @@ from typing import TYPE_CHECKING
 from branca.element import Element, MacroElement
 from jinja2 import Template
 
-from routesim.errors import ResultsError
+from routesim.storage.files import whole_file
 
 if TYPE_CHECKING:
     import folium
@@ -104,31 +100,6 @@ def escape(text: str) -> str:
 def own_file(name: str) -> str:
     """Return a script, style or markup of this folder."""
     return (resources.files("routesim.report") / name).read_text(encoding="utf-8")
-
-
-@contextmanager
-def whole_file(path: str | Path) -> Iterator[Path]:
-    """Give a temporary path beside `path` to write to, and move it there only when all went well."""
-    try:
-        target = Path(path)
-    except TypeError:
-        raise ResultsError(f"a file is named by a text or a Path, got {path!r:.80}") from None
-    if target.is_dir():
-        raise ResultsError(f"cannot write {target}: it is a folder; name a file in it")
-    try:
-        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.stem}-", suffix=target.suffix)
-        os.close(handle)
-    except (OSError, ValueError) as problem:
-        raise ResultsError(f"cannot write {target}: {getattr(problem, 'strerror', None) or problem}") from problem
-    temporary = Path(name)
-    try:
-        yield temporary
-        temporary.chmod(0o644)
-        temporary.replace(target)
-    except (OSError, ValueError) as problem:
-        raise ResultsError(f"cannot write {target}: {problem}") from problem
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def write_text(path: str | Path, text: str) -> None:

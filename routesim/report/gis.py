@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from routesim.report.assets import whole_file, write_text
+from routesim.report.assets import write_text
 from routesim.report.drawing import draw
 from routesim.report.routes_table import edge_name, route_rows
 from routesim.roads.network import GEOGRAPHIC
+from routesim.storage.files import whole_file
 
 if TYPE_CHECKING:
     from routesim.results.record import Record

@@ -6,7 +6,6 @@ Workers need routesim but no shared folder, so a unit that is begun again after 
 import asyncio
 import logging
 import queue
-import shutil
 import tempfile
 import time
 import uuid
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from routesim.errors import InputError, LostWorkerError, RoutesimError
 from routesim.runner.work import Listener, Unit, UnitJob, one_thread
-from routesim.storage.folders import put, writing
+from routesim.storage.folders import durable_folder
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -113,18 +112,11 @@ def _scheduler_lost(address: str) -> LostWorkerError:
 
 
 def _keep(job: UnitJob, files: dict[str, bytes]) -> None:
-    place = job.target.parent
-    with writing(place):
-        place.mkdir(parents=True, exist_ok=True)
-        staging = Path(tempfile.mkdtemp(prefix=".", dir=place))
-        try:
-            for name, content in files.items():
-                path = staging / "new" / name
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_bytes(content)
-            put(staging / "new", job.target)
-        finally:
-            shutil.rmtree(staging, ignore_errors=True)
+    with durable_folder(job.target) as fresh:
+        for name, content in files.items():
+            path = fresh / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
 
 
 def _part_of(unit: Unit, number: int, topic: str) -> "dict[str, bytes] | RoutesimError":

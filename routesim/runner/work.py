@@ -1,14 +1,12 @@
 """Units of work and the jobs made of them: each is done once, and what it leaves is put in place whole."""
 
-import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import mkdtemp
 from typing import Protocol, TypeAlias
 
-from routesim.storage.folders import put, writing
+from routesim.storage.folders import durable_folder
 
 Progress: TypeAlias = Callable[[int], None]
 """Called with what was done since the last call, in rounds or vehicles."""
@@ -90,15 +88,8 @@ class UnitJob:
 
 def do(job: Job, progress: Progress) -> None:
     """Do a job in this process; its folder appears whole or not at all."""
-    place = job.target.parent
-    with writing(place), one_thread():
-        place.mkdir(parents=True, exist_ok=True)
-        staging = Path(mkdtemp(prefix=".", dir=place))
-        try:
-            job.fill(staging / "new", progress)
-            put(staging / "new", job.target)
-        finally:
-            shutil.rmtree(staging, ignore_errors=True)
+    with durable_folder(job.target) as fresh, one_thread():
+        job.fill(fresh, progress)
 
 
 @contextmanager

@@ -18,17 +18,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from routesim.errors import ResultsError
-from routesim.storage.folders import (
-    RUN,
-    SUMMARY,
-    UNFINISHED,
-    check_folder,
-    is_unfinished,
-    sync,
-    sync_tree,
-    write_durably,
-    writing,
-)
+from routesim.storage.files import durable_file, sync
+from routesim.storage.folders import RUN, SUMMARY, UNFINISHED, check_folder, is_unfinished, sync_tree, writing
 
 FORMAT = 1
 _SCENARIO = "scenario.toml"
@@ -76,9 +67,11 @@ class Workspace:
             for path in sorted(self.home.iterdir()):
                 if path.name != "lock":
                     _remove(path)
-            write_durably(self.home / _SCENARIO, identity.scenario)
+            with durable_file(self.home / _SCENARIO) as fresh:
+                fresh.write_text(identity.scenario, encoding="utf-8")
             content = {"format": FORMAT, "scenario_sha256": identity.scenario_sha256, "version": identity.version}
-            write_durably(self.home / RUN, json.dumps(content) + "\n")
+            with durable_file(self.home / RUN) as fresh:
+                fresh.write_text(json.dumps(content) + "\n", encoding="utf-8")
 
     def clear_up(self) -> None:
         """Remove what was being written when an earlier process ended."""

@@ -5,7 +5,6 @@ beside it; the .npz says how many of them count. So a checkpoint costs what is n
 """
 
 import hashlib
-import os
 import signal
 import threading
 import time
@@ -17,7 +16,7 @@ from dataclasses import fields, is_dataclass
 from functools import partial
 from pathlib import Path
 from types import BuiltinFunctionType, FunctionType, MethodType
-from typing import Any, BinaryIO, NoReturn, Protocol
+from typing import Any, NoReturn, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +24,7 @@ from numpy.typing import NDArray
 import routesim
 from routesim.checks import number
 from routesim.errors import ResultsError
+from routesim.storage.files import beside, durable_file, sync
 from routesim.storage.state import State, join, named, part, taken, whole_from
 
 ROW = np.dtype([("action", "<i4"), ("expected_reward", "<f8"), ("reward", "<f8")])
@@ -112,7 +112,7 @@ class Checkpoint:
         new = rows.tobytes()
         with self._beside.open("ab") as stream:
             stream.write(new)
-            _to_disk(stream)
+        sync(self._beside)
         self._crc = zlib.crc32(new, self._crc)
         self._counts[name] = self._counts.get(name, 0) + len(rows)
 
@@ -124,33 +124,16 @@ class Checkpoint:
     def remove(self) -> None:
         """Delete the files: the run is done."""
         # The state first: rows without it are begun anew, a state without its rows would be damaged.
-        for path in (self.path, self._beside, self._temporary):
+        for path in (self.path, self._beside, beside(self.path)):
             with suppress(OSError):
                 path.unlink(missing_ok=True)
-
-    @property
-    def _temporary(self) -> Path:
-        return self.path.with_name(f"{self.path.name}.tmp")
 
     def _put(self, content: State) -> None:
         for name, array in content.items():
             if np.asarray(array).dtype.hasobject:
                 raise ResultsError(f"a state is made of plain arrays, and {name} holds objects; they are never pickled")
-        try:
-            with self._temporary.open("wb") as stream:
-                np.savez(stream, **content)  # type: ignore[arg-type]  # no array has the name of an option
-                _to_disk(stream)
-            self._temporary.replace(self.path)
-        except BaseException:
-            with suppress(OSError):
-                self._temporary.unlink(missing_ok=True)
-            raise
-        if hasattr(os, "O_DIRECTORY"):
-            folder = os.open(self.path.parent, os.O_RDONLY | os.O_DIRECTORY)
-            try:
-                os.fsync(folder)
-            finally:
-                os.close(folder)
+        with durable_file(self.path) as fresh, fresh.open("wb") as stream:
+            np.savez(stream, **content)  # type: ignore[arg-type]  # no array has the name of an option
 
     def _begin_rows(self) -> None:
         if self._beside.exists():
@@ -198,11 +181,6 @@ class Checkpoint:
         raise ResultsError(
             f"cannot go on from the checkpoint {self.path}: {problem}; delete it to start over, or name another one"
         ) from problem
-
-
-def _to_disk(stream: BinaryIO) -> None:
-    stream.flush()
-    os.fsync(stream.fileno())
 
 
 def _arrays(path: Path) -> State:

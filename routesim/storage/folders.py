@@ -1,7 +1,6 @@
-"""Files and folders that are written whole or not at all, and are there after a loss of power."""
+"""Folders that are written whole or not at all, and what a result folder holds."""
 
 import json
-import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,6 +9,7 @@ from tempfile import mkdtemp
 from typing import Any
 
 from routesim.errors import ResultsError
+from routesim.storage.files import sync
 
 SUMMARY = "summary.json"
 NETWORK = "network.npz"
@@ -56,40 +56,29 @@ def write_folder(folder: str | Path, write: Callable[[Path], None]) -> None:
     """
     target = Path(folder)
     check_folder(target)
-    with writing(target):
-        target.parent.mkdir(parents=True, exist_ok=True)
-        staging = Path(mkdtemp(prefix=f".{target.name}-", dir=target.parent))
-    try:
-        with writing(target):
-            fresh = staging / "new"
-            fresh.mkdir()
-            write(fresh)
-            if target.exists():
-                target.rename(staging / "old")
-            fresh.rename(target)
-    finally:
-        shutil.rmtree(staging, ignore_errors=True)
-
-
-def write_durably(path: Path, content: str) -> None:
-    """Write a text file so that either the old or the new one is there, whatever happens meanwhile."""
-    fresh = path.with_name(f".{path.name}.new")
-    fresh.write_text(content, encoding="utf-8")
-    sync(fresh)
-    fresh.replace(path)
-    sync(path.parent)
-
-
-def put(fresh: Path, target: Path) -> None:
-    """Move a finished folder to its place once the disk holds all of it; an earlier one there stays as it is."""
-    sync_tree(fresh)
-    try:
+    with writing(target), _staged(target) as fresh:
+        fresh.mkdir()
+        write(fresh)
+        if target.exists():
+            target.rename(fresh.with_name("old"))
         fresh.rename(target)
-    except OSError:
-        if not target.is_dir():
-            raise
-        shutil.rmtree(fresh, ignore_errors=True)  # somebody else was first with the same
-    sync(target.parent)
+
+
+@contextmanager
+def durable_folder(target: Path) -> Iterator[Path]:
+    """Give the path of a folder to make and fill, and move it to `target` once the disk holds all of it.
+
+    A folder that is there already stays as it is: somebody else was first with the same.
+    """
+    with writing(target.parent), _staged(target) as fresh:
+        yield fresh
+        sync_tree(fresh)
+        try:
+            fresh.rename(target)
+        except OSError:
+            if not target.is_dir():
+                raise
+        sync(target.parent)
 
 
 def sync_tree(folder: Path) -> None:
@@ -99,12 +88,12 @@ def sync_tree(folder: Path) -> None:
     sync(folder)
 
 
-def sync(path: Path) -> None:
-    """Return when the disk holds a file, or the names inside a folder."""
-    if os.name == "nt" and path.is_dir():
-        return  # folders cannot be opened there
-    number = os.open(path, os.O_RDONLY)
+@contextmanager
+def _staged(target: Path) -> Iterator[Path]:
+    """Give a path on the same disk as `target`; whatever is left there in the end is removed."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    staging = Path(mkdtemp(prefix=".", dir=target.parent))  # nobody else looks into it
     try:
-        os.fsync(number)
+        yield staging / "new"
     finally:
-        os.close(number)
+        shutil.rmtree(staging, ignore_errors=True)

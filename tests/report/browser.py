@@ -55,6 +55,8 @@ class Browser:
         self.driver = webdriver.Chrome(options=options, service=Service(driver, log_output=subprocess.DEVNULL))
         self.driver.set_script_timeout(60)
         self.cdp("Network.enable")
+        self.driver.get("about:blank")
+        self.requests(), self.complaints()  # of the browser's own first page
 
     def close(self) -> None:
         self.driver.quit()

@@ -18,9 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from routesim.errors import NetworkError
-from routesim.roads.importers.files import MAX_BYTES, existing_file, written_whole
+from routesim.roads.importers.files import MAX_BYTES, existing_file
 from routesim.roads.importers.labels import decode_label, encode_label
 from routesim.roads.network import EDGE_NUMBERS, FloatArray, RoadNetwork
+from routesim.storage.files import whole_file
 
 FORMAT = "routesim-network-1"
 _SCALES = (1, 10, 100, 1000, 10_000_000)
@@ -49,7 +50,7 @@ def save(network: RoadNetwork, path: str | Path) -> None:
         arrays[f"{column}_codes"] = _narrow(np.array([table[text] for text in texts], dtype=np.int64))
     arrays["imputed_bits"] = network.imputed_bits
     arrays["no_through"] = np.packbits(network.no_through)
-    with written_whole(path) as temporary, temporary.open("wb") as stream:
+    with whole_file(path, NetworkError) as temporary, temporary.open("wb") as stream:
         np.savez_compressed(stream, **arrays)
 
 

@@ -1,12 +1,9 @@
-"""Files that may be anything: opened, decompressed within a limit, and written in one piece or not at all."""
+"""Files that may be anything: opened and decompressed within a limit."""
 
 import bz2
 import gzip
-import os
-import tempfile
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
@@ -77,31 +74,3 @@ def _open(file: Path) -> IO[bytes]:
     if file.suffix == ".bz2":
         return bz2.open(file, "rb")
     return file.open("rb")
-
-
-@contextmanager
-def written_whole(path: str | Path) -> Iterator[Path]:
-    """Give a temporary path beside `path` to write to, and move it there only when all went well."""
-    target = Path(path)
-    if target.is_dir():
-        raise NetworkError(f"cannot write {target}: it is a folder")
-    try:
-        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=target.suffix)
-        os.close(handle)
-    except OSError as error:
-        raise NetworkError(f"cannot write {target}: {error.strerror or error}") from None
-    temporary = Path(name)
-    try:
-        yield temporary
-        temporary.chmod(0o666 & ~_umask())
-        temporary.replace(target)
-    except OSError as error:
-        raise NetworkError(f"cannot write {target}: {error.strerror or error}") from None
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-def _umask() -> int:
-    mask = os.umask(0o022)
-    os.umask(mask)
-    return mask

@@ -9,11 +9,12 @@ from typing import Any
 from xml.sax.saxutils import escape, quoteattr
 
 from routesim.errors import NetworkError
-from routesim.roads.importers.files import MAX_BYTES, existing_file, written_whole
+from routesim.roads.importers.files import MAX_BYTES, existing_file
 from routesim.roads.importers.graph import Edge, edge_data, graph_data, network_from_records, node_data
 from routesim.roads.importers.labels import decode_label, encode_label
 from routesim.roads.importers.safexml import Halt, read_xml
 from routesim.roads.network import RoadNetwork
+from routesim.storage.files import whole_file
 
 _MAX_KEYS = 1000
 _MAX_VALUES = 1000
@@ -178,7 +179,7 @@ def _listed(value: Any) -> Any:
 
 def to_graphml(network: RoadNetwork, path: str | Path) -> None:
     """Write a network so that `from_graphml` gives the same one back, and osmnx and networkx can read it."""
-    with written_whole(path) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as stream:
+    with whole_file(path, NetworkError) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as stream:
         stream.writelines(_lines(network))
 
 

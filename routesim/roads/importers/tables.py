@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from routesim.errors import NetworkError
-from routesim.roads.importers.files import MAX_BYTES, existing_file, written_whole
+from routesim.roads.importers.files import MAX_BYTES, existing_file
 from routesim.roads.importers.labels import decode_label, encode_label
 from routesim.roads.network import EDGE_NUMBERS, IMPUTED_BITS, FloatArray, RoadNetwork
+from routesim.storage.files import whole_file
 
 if TYPE_CHECKING:
     import geopandas as gpd
@@ -56,7 +57,7 @@ def to_geopackage(network: RoadNetwork, path: str | Path) -> None:
     nodes = pd.DataFrame({"label": [encode_label(label) for label in network.labels], "no_through": network.no_through})
     about = {"name": network.name, "crs": network.crs, "attribution": network.attribution}
     table = pd.DataFrame({"format": [_FORMAT], "about": [json.dumps(about)]})
-    with written_whole(path) as temporary:
+    with whole_file(path, NetworkError) as temporary:
         temporary.unlink()  # the driver wants to make the file itself
         options: dict[str, Any] = {"driver": "GPKG", "engine": "pyogrio"}
         try:
