@@ -1,7 +1,7 @@
 """Routers: even dealing, feedback that comes late and out of order, compliance, and the published town."""
 
 import dataclasses
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -148,6 +148,45 @@ def test_a_learner_of_the_rounds_finds_the_quicker_road_from_late_feedback() -> 
     traffic = rs.TrafficSimulator(roads, demand, 60).run(router)
     on_first = np.mean([traffic.path(vehicle)[0] == 0 for vehicle in range(traffic.n_vehicles)])
     assert on_first > 0.7
+
+
+class Pupil(rs.UCB1):
+    """A learner that keeps what its trips taught it."""
+
+    taught: ClassVar[list[tuple[int, int]]] = []
+
+    def update(self, feedback: rs.Feedback) -> None:
+        self.taught.append((int(feedback.action), len(feedback.edges)))  # type: ignore[arg-type]  # a number
+        super().update(feedback)
+
+
+def two_ways() -> tuple[rs.RoadNetwork, rs.Demand]:
+    """From s over a to t, on or around a bridge that jams at once: those who look again at a drive around it."""
+    roads = town([("s", "a", 100.0), ("a", "t", 10.0), ("a", "b", 6.0), ("b", "t", 6.0)], 60.0, alpha=4.0, beta=1.0)
+    return roads, rs.Demand.from_od({"origin": ["s"], "destination": ["t"], "vehicles": [400.0]})
+
+
+def test_a_trip_that_left_its_path_teaches_nothing() -> None:
+    Pupil.taught.clear()
+    roads, demand = two_ways()
+    router = rs.PairLearnersRouter(Pupil(), k=2, max_overlap=1.0)
+    simulator = rs.TrafficSimulator(roads, demand, 60, reroute_share=0.5, reroute_s=30.0)
+    traffic = simulator.run(router)
+    driven = [tuple(traffic.path(vehicle)) for vehicle in range(traffic.n_vehicles)]
+    assert {len(path) for path in driven} == {2, 3}
+    assert 0 < len(Pupil.taught) < traffic.n_vehicles, "some looked again and left the path they were sent down"
+    assert set(Pupil.taught) == {(0, 2), (1, 3)}, "a path of so many edges was driven to its end"
+    Pupil.taught.clear()
+    rs.TrafficSimulator(roads, demand, 60).run(router)
+    assert len(Pupil.taught) == traffic.n_vehicles, "where nobody looks again every trip teaches"
+
+
+def test_those_who_do_not_follow_teach_a_learner_nothing() -> None:
+    Pupil.taught.clear()
+    roads, demand = two_ways()
+    router = rs.CompliantRouter(rs.PairLearnersRouter(Pupil(), k=2, max_overlap=1.0), rs.FreeFlowRouter(), 0.25)
+    traffic = rs.TrafficSimulator(roads, demand, 60).run(router)
+    assert len(Pupil.taught) / traffic.n_vehicles == pytest.approx(0.25, abs=0.08)
 
 
 def one_for_ten(network: rs.RoadNetwork) -> rs.RoadNetwork:

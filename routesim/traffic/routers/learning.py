@@ -129,7 +129,8 @@ class PairLearnersRouter:
     """A copy of a learner for every pair of places, which chooses among up to `k` paths that differ.
 
     A trip teaches its learner when it ends, with the travel time of each edge as a negative reward: late, and in
-    another order than the trips began. The learner sees the present counts of its edges, and no history.
+    another order than the trips began. One that left its path on the way teaches nothing. The learner sees the present
+    counts of its edges, and no history.
     """
 
     learner: Learner
@@ -163,15 +164,24 @@ class PairLearnersRouter:
         return Routes.of(paths, np.arange(len(paths)))
 
     def learn(self, driven: Driven) -> None:
-        """Collect the edges of each trip; at its last edge, tell the learner of its pair."""
-        columns = (driven.vehicles, driven.counts, driven.travel_time_s)
-        for vehicle, count, time_s in zip(*(column.tolist() for column in columns), strict=True):
+        """Collect the edges of each trip; at its last edge, show the learner of its pair the whole of it.
+
+        A vehicle that was sent by another router, or left the path that it was sent down, teaches nothing.
+        """
+        columns = (driven.vehicles, driven.edges, driven.counts, driven.travel_time_s)
+        for vehicle, edge, count, time_s in zip(*(column.tolist() for column in columns), strict=True):
+            if vehicle not in self._driving:
+                continue
             pair, action, rewards, counts = self._driving[vehicle]
+            task, learner = self._learners[pair]
+            path = task.actions.listed_paths[action]
+            if edge != path[len(rewards)]:
+                del self._driving[vehicle]
+                continue
             rewards.append(-time_s)
             counts.append(count)
-            task, learner = self._learners[pair]
-            positions = task.actions.positions(action)
-            if len(rewards) == len(positions):
+            if len(rewards) == len(path):
+                positions = task.actions.positions(action)
                 met, paid = np.array(counts, dtype=np.int32), np.array(rewards)
                 learner.update(environment.Feedback(action, float(paid.sum()), positions, met, paid))
                 del self._driving[vehicle]
