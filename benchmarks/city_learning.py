@@ -14,10 +14,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-from scipy.special import stdtrit
 
 import routesim as rs
 from routesim.errors import FewerPathsWarning
+from routesim.results.bands import half_width
 
 LEARNERS: dict[str, rs.Learner] = {
     "CARMAB-st": rs.CARMAB(confidence=1),
@@ -55,7 +55,6 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=20_000)
     parser.add_argument("--seeds", type=int, default=5)
     options = parser.parse_args()
-    quantile = float(stdtrit(options.seeds - 1, 0.975))
     print(f"| city | edges in the routes | best possible | {' | '.join(LEARNERS)} |")
     print("|---|---|---|" + "---|" * len(LEARNERS))
     for name, network in networks():
@@ -67,8 +66,7 @@ def main() -> None:
         for learner in LEARNERS.values():
             runs = rs.replicate(world, learner, options.rounds, seed=0, replications=options.seeds)
             ends = np.array([-run.expected_rewards[-options.rounds // 10 :].mean() for run in runs])
-            band = quantile * ends.std(ddof=1) / np.sqrt(len(ends))
-            cells.append(f"{ends.mean():.1f} ± {band:.1f} ({ends.mean() / best - 1:+.2%})")
+            cells.append(f"{ends.mean():.1f} ± {half_width(ends):.1f} ({ends.mean() / best - 1:+.2%})")
         print(f"| {name} | {actions.n_edges} | {best:.1f} | {' | '.join(cells)} |")
 
 

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 import routesim as rs
+from routesim.results.bands import half_width
 
 HOUR = 3600.0
 CITIES = ("helsinki", "cologne", "monaco", "gothenburg", "ingolstadt", "nauru")
@@ -92,15 +93,12 @@ def main() -> None:
                 flush=True,
             )
     if which in ("both", "cities"):
-        from scipy.stats import t as student
-
         print("| city | vehicles in 3 h | SO, mean trip | greedy / SO | CARMAB / SO | CARMAB - greedy | planned / SO |")
         print("|---|---|---|---|---|---|---|")
         for name in CITIES:
             row = city(name)
-            half = float(student.ppf(0.975, SEEDS - 1)) / np.sqrt(SEEDS)
             cells = [
-                f"{values.mean():.3f} ± {half * values.std(ddof=1):.3f}"
+                f"{values.mean():.3f} ± {half_width(values):.3f}"
                 for values in (row["greedy"], row["carmab"], row["carmab"] - row["greedy"], row["planned"])
             ]
             print(f"| {name} | {row['vehicles']:,.0f} | {row['system_s']:.0f} s | {' | '.join(cells)} |", flush=True)

@@ -29,9 +29,9 @@ from routesim.planning import plan as plan
 from routesim.planning.base import Plan as Plan
 from routesim.report.drawn import draw_map as draw_map
 from routesim.report.plots import plot_regret as plot_regret
-from routesim.results.run import Band as Band
+from routesim.results.bands import Band as Band
+from routesim.results.bands import regret_band as regret_band
 from routesim.results.run import Run as Run
-from routesim.results.run import regret_band as regret_band
 from routesim.roads.cities import list_cities as list_cities
 from routesim.roads.cities import load_city as load_city
 from routesim.roads.cities import load_zones as load_zones

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from routesim.errors import InputError, ResultsError
 from routesim.report.palette import CURVE_COLOURS, DASHES, LOAD_CLASSES, class_ranges, load_classes
-from routesim.results.run import Band, Run, regret_band
+from routesim.results.bands import Band, regret_band
+from routesim.results.run import Run
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

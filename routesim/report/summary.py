@@ -1,14 +1,15 @@
 """Report: the parts of a scenario, once run, as one table, one record, one verdict in plain words."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from routesim.results.bands import Band
 from routesim.results.record import Record
-from routesim.results.run import Band, Scalar
+from routesim.results.run import Scalar
 from routesim.scenario.kinds import AnyScenario, TrafficScenario
 from routesim.scenario.units import Part, Unit
 
@@ -45,17 +46,3 @@ def report(scenario: AnyScenario, parts: Mapping[Unit, Part]) -> Report:
     if isinstance(scenario, TrafficScenario):
         return report_traffic(scenario, parts)  # type: ignore[arg-type]  # units of traffic give TrafficRuns
     return report_rounds(scenario, parts)  # type: ignore[arg-type]  # all other units give Runs
-
-
-def half_band(values: Sequence[float], level: float = 0.95) -> float:
-    """Return the half width of the Student-t band of a mean, 0 for a single value."""
-    if len(values) < 2:
-        return 0.0
-    from scipy.special import stdtrit
-
-    return float(stdtrit(len(values) - 1, 0.5 + level / 2)) * standard_error(values)
-
-
-def standard_error(values: Sequence[float]) -> float:
-    """Return the standard error of a mean, 0 for a single value."""
-    return float(np.std(values, ddof=1) / np.sqrt(len(values))) if len(values) > 1 else 0.0

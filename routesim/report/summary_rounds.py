@@ -6,10 +6,11 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from routesim.report.summary import Report, Row, half_band, standard_error
+from routesim.report.summary import Report, Row
+from routesim.results.bands import Band, half_width, regret_band, standard_error
 from routesim.results.from_results import record_rounds
 from routesim.results.record import Record
-from routesim.results.run import Band, Run, Scalar, regret_band
+from routesim.results.run import Run, Scalar
 from routesim.scenario.kinds import AnyScenario, CityScenario
 from routesim.scenario.units import Unit, city_environment
 
@@ -70,7 +71,7 @@ def _regret_row(setting: dict[str, Scalar], label: str, runs: Sequence[Run]) -> 
     for number in milestones(runs[0].rounds):
         values = [float(_at(run, run.average_regret, number)) for run in runs]
         row[f"average_regret_{number}"] = _round(np.mean(values))
-        row[f"plus_minus_{number}"] = _round(half_band(values))
+        row[f"plus_minus_{number}"] = _round(half_width(values))
     return row
 
 
@@ -116,7 +117,7 @@ def _city_row(label: str, runs: Sequence[Run]) -> Row:
         "learner": label,
         "informed": bool(runs[0].details.get("informed", False)),
         "mean_trip_s": _round(np.mean(trips)),
-        "plus_minus_s": _round(half_band(trips)),
+        "plus_minus_s": _round(half_width(trips)),
         "mean_trip_in_the_end_s": _round(end),
         "standard_error_s": _round(standard_error(late)),
         "best_possible_s": _round(-np.mean([run.comparator_value for run in runs])),

@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from routesim.assignment.assignment import assign
-from routesim.report.summary import Report, Row, half_band
+from routesim.report.summary import Report, Row
+from routesim.results.bands import Band, half_width
 from routesim.results.from_results import record_traffic
-from routesim.results.run import Band
 from routesim.results.thinned_traffic import TrafficRun
 from routesim.scenario.kinds import TrafficScenario
 from routesim.scenario.units import Unit, simulator
@@ -67,7 +67,7 @@ def _row(label: str, informed: bool, runs: Sequence[TrafficRun], user: float, sy
     row |= {name: round(float(np.mean([float(run.summary[name]) for run in runs])), 3) for name in _COUNTS}
     numbers = {
         "mean_trip_s": mean,
-        "plus_minus_s": half_band(means),
+        "plus_minus_s": float(half_width(means)),
         "median_trip_s": float(np.mean([run.quantiles[50] for run in runs])),
         "slowest_tenth_s": float(np.mean([run.quantiles[90] for run in runs])),
         "user_equilibrium_s": user,
@@ -77,7 +77,7 @@ def _row(label: str, informed: bool, runs: Sequence[TrafficRun], user: float, sy
     }
     if "mean_cost" in runs[0].summary:
         costs = [float(run.summary["mean_cost"]) for run in runs]
-        numbers |= {"mean_cost": float(np.mean(costs)), "mean_cost_plus_minus": half_band(costs)}
+        numbers |= {"mean_cost": float(np.mean(costs)), "mean_cost_plus_minus": float(half_width(costs))}
     return row | {name: float(f"{value:.10g}") for name, value in numbers.items() if np.isfinite(value)}
 
 

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from routesim.errors import InputError
-from routesim.results.record import RECORD, Curve, Played, Record
+from routesim.results.bands import mean_curve
+from routesim.results.record import RECORD, Played, Record
 from routesim.results.run import ROUNDS, Run
 from routesim.results.thinned_traffic import MOST_STEPS, TrafficRun
 from routesim.roads.network import RoadNetwork
@@ -198,8 +199,8 @@ def _played_rounds(
         np.divide(dear, uses, out=np.ones_like(uses), where=uses > 0),
         plays / length,
         _mean_values(sign * earned, plays.sum(axis=0)),
-        *mean_band(curves),
-        mean_band(regret),
+        *mean_curve(curves),
+        mean_curve(regret),
         _mean_quantiles([_turned(run.quantiles, sign) for run in runs]),
     )
 
@@ -319,7 +320,7 @@ def _played_traffic(
         np.minimum(ratios, _WORST),
         plays / np.maximum(departures, 1)[:, np.newaxis],
         _mean_values(trips[:, 1], trips[:, 0]),
-        *mean_band(curves),
+        *mean_curve(curves),
         quantiles=_mean_quantiles([run.quantiles for run in runs]),
         overall=plays.sum(axis=0) / max(departures.sum(), 1),
     )
@@ -338,15 +339,3 @@ def _totals(played: Iterable[tuple[Sequence[Route], NDArray[np.int64]]]) -> dict
 def _most_played(totals: Mapping[Route, float]) -> list[Route]:
     """Return the paths with the largest totals, the largest first; equal ones in the order they came."""
     return sorted((path for path in totals if totals[path] > 0), key=lambda path: -totals[path])[:MOST_ROUTES]
-
-
-def mean_band(sample: Floats) -> Curve:
-    """Return the mean over the rows and its 95 % band, leaving out what is not a number."""
-    from scipy.special import stdtrit
-
-    known = np.isfinite(sample)
-    n = known.sum(axis=0)
-    mean = np.where(n > 0, np.where(known, sample, 0.0).sum(axis=0) / np.maximum(n, 1), np.nan)
-    squares = np.where(known, (sample - mean) ** 2, 0.0).sum(axis=0)
-    half = stdtrit(np.maximum(n - 1, 1), 0.975) * np.sqrt(squares / np.maximum(n - 1, 1) / np.maximum(n, 1))
-    return Curve(mean, mean - half, mean + half)

@@ -3,12 +3,13 @@
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Self, TypeAlias
+from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from routesim.errors import InputError, ResultsError
+from routesim.results.bands import Curve
 from routesim.roads.network import RoadNetwork
 from routesim.rounds.trace import PERCENTILES
 from routesim.storage.folders import NETWORK, write_json
@@ -18,14 +19,6 @@ Floats: TypeAlias = NDArray[np.float64]
 RECORD = "record.json"
 EDGES = "edges.parquet"
 ROUTES = "routes.parquet"
-
-
-class Curve(NamedTuple):
-    """A mean over replications in each step, and its 95 % band."""
-
-    mean: Floats
-    lower: Floats
-    upper: Floats
 
 
 @dataclass(frozen=True, eq=False)

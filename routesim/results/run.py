@@ -1,11 +1,11 @@
-"""Run: what happened in one run, as flat arrays; regret, summary, bands over replications, save and load."""
+"""Run: what happened in one run, as flat arrays; regret, summary, save and load."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, reduce
+from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple, Self, TypeAlias
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -327,54 +327,3 @@ _DERIVED = (
     "average_regret_upper",
     "average_realised_regret",
 )
-
-
-class Band(NamedTuple):
-    """A mean over replications with its confidence band, at some of the rounds (numbered from 1)."""
-
-    rounds: NDArray[np.int64]
-    mean: Floats
-    lower: Floats
-    upper: Floats
-
-
-def regret_band(
-    runs: Sequence[Run], *, level: float = 0.95, at: Sequence[int] | NDArray[np.int64] | None = None
-) -> Band:
-    """Return the mean average regret of replications, with the Student-t band of its mean.
-
-    `at` lists rounds, counted from 1; by default about 200 of them, evenly spaced on a logarithmic axis. Of thinned
-    runs the values are those at the end of the row in which a round lies, and the band's rounds say where that is.
-    """
-    if not runs:
-        raise InputError("a band needs at least one run, got none")
-    if not 0 < level < 1:
-        raise InputError(f"the level of a band lies between 0 and 1, got {level}")
-    shortest = min(run.rounds for run in runs)
-    if at is None:
-        at = np.unique(np.geomspace(1, shortest, 200).round().astype(np.int64))
-    chosen = np.asarray(at, dtype=np.int64)
-    if chosen.size == 0:
-        raise InputError("a band needs at least one round, got none")
-    if chosen.min() < 1 or chosen.max() > shortest:
-        raise InputError(f"rounds of a band lie between 1 and {shortest}, got {chosen.min()} to {chosen.max()}")
-    thinned = [run.ends for run in runs if run.ends is not None]
-    if thinned:
-        common = reduce(np.intersect1d, thinned)
-        common = common[common <= shortest]
-        if not len(common):
-            raise InputError("the rows of these runs end after different rounds; keep as many rows of each")
-        chosen = np.unique(common[np.minimum(np.searchsorted(common, chosen), len(common) - 1)])
-    sample = np.stack([run.average_regret[_rows_at(run, chosen)] for run in runs])
-    mean = sample.mean(axis=0)
-    if len(runs) == 1:
-        return Band(chosen, mean, mean, mean)
-    from scipy.special import stdtrit
-
-    quantile = float(stdtrit(len(runs) - 1, 0.5 + level / 2))
-    half = quantile * sample.std(axis=0, ddof=1) / np.sqrt(len(runs))
-    return Band(chosen, mean, mean - half, mean + half)
-
-
-def _rows_at(run: Run, rounds: Ints) -> Ints:
-    return rounds - 1 if run.ends is None else np.searchsorted(run.ends, rounds)
