@@ -22,6 +22,7 @@ from routesim.traffic.engines.event_queue import empty_queue
 from routesim.traffic.engines.window import Floats, Ints
 from routesim.traffic.protocol import Departures, Driven, Lessons, Router, Routes, TrafficTask, check_routes
 from routesim.traffic.result import Traffic
+from routesim.traffic.routers.base import RouterTraits
 from routesim.travellers.trip_costs import TripCosts
 
 MOST_STEERING = 32_000_000  # nodes x destinations up to which bounds on the time to go are kept to steer searches
@@ -424,7 +425,7 @@ class Drive:
             path_edges=self.paths[: clock[events.USED_PATHS]],
             loads=rows,
             load_seconds=seconds,
-            informed=bool(getattr(self.router, "informed", False)),
+            informed=RouterTraits.of(self.router).informed,
             demand=self.simulator.demand,
             trip_kinds=None if self.simulator.trip_costs is None else self.vehicles.kind,
             trip_cost=None if self.simulator.trip_costs is None else self._trip_cost(),
