@@ -4,21 +4,12 @@ The public names stand in one table, `__init__.pyi`, which type checkers read as
 that importing the package costs next to nothing.
 """
 
-import ast
 from importlib import import_module
-from pkgutil import get_data
 from typing import Any
 
+from routesim.registry import HOMES as _HOMES
+
 __version__ = "0.1.0"
-
-# name -> the module it is defined in; a module is a public name of the package itself.
-_HOMES = {
-    alias.name: str(node.module)
-    for node in ast.parse(get_data(__name__, "__init__.pyi") or b"").body
-    if isinstance(node, ast.ImportFrom)
-    for alias in node.names
-}
-
 __all__ = sorted([*_HOMES, "__version__"])
 
 

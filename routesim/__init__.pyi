@@ -1,4 +1,7 @@
-"""The table of public names: where each is defined. `routesim` loads one on first use; type checkers read it here."""
+"""The table of public names: where each is defined. `routesim` loads one on first use; type checkers read it here.
+
+A line registers a learner or a router: from then on scenario files, the documentation and the tests know it.
+"""
 
 from routesim import congestion as congestion
 from routesim.assignment.assignment import Assignment as Assignment
@@ -13,18 +16,18 @@ from routesim.experiment import run as run
 from routesim.gym import RoundsEnv as RoundsEnv
 from routesim.gym import TrafficEnv as TrafficEnv
 from routesim.learners.base import Learner as Learner
-from routesim.learners.baselines import UCB1 as UCB1
-from routesim.learners.baselines import EpsilonGreedy as EpsilonGreedy
-from routesim.learners.baselines import GreedyCongestion as GreedyCongestion
-from routesim.learners.baselines import Oracle as Oracle
-from routesim.learners.baselines import RandomPath as RandomPath
-from routesim.learners.baselines import ShortestPath as ShortestPath
-from routesim.learners.baselines import ThompsonSampling as ThompsonSampling
 from routesim.learners.carcb import CARCB as CARCB
 from routesim.learners.carmab import CARMAB as CARMAB
-from routesim.learners.linear import LinearGreedy as LinearGreedy
-from routesim.learners.linear import LinearThompsonSampling as LinearThompsonSampling
-from routesim.learners.linear import LinUCB as LinUCB
+from routesim.learners.epsilon_greedy import EpsilonGreedy as EpsilonGreedy
+from routesim.learners.greedy_congestion import GreedyCongestion as GreedyCongestion
+from routesim.learners.lin_ucb import LinUCB as LinUCB
+from routesim.learners.linear_greedy import LinearGreedy as LinearGreedy
+from routesim.learners.linear_thompson_sampling import LinearThompsonSampling as LinearThompsonSampling
+from routesim.learners.oracle import Oracle as Oracle
+from routesim.learners.random_path import RandomPath as RandomPath
+from routesim.learners.shortest_path import ShortestPath as ShortestPath
+from routesim.learners.thompson_sampling import ThompsonSampling as ThompsonSampling
+from routesim.learners.ucb1 import UCB1 as UCB1
 from routesim.planning import plan as plan
 from routesim.planning.base import Plan as Plan
 from routesim.report.drawn import draw_map as draw_map
@@ -46,14 +49,14 @@ from routesim.storage.state import Resumable as Resumable
 from routesim.traffic import physics as physics
 from routesim.traffic.protocol import Router as Router
 from routesim.traffic.result import Traffic as Traffic
-from routesim.traffic.routers.basic import CompliantRouter as CompliantRouter
-from routesim.traffic.routers.basic import FixedRouter as FixedRouter
-from routesim.traffic.routers.basic import FreeFlowRouter as FreeFlowRouter
-from routesim.traffic.routers.basic import GreedyRouter as GreedyRouter
-from routesim.traffic.routers.basic import LogitRouter as LogitRouter
-from routesim.traffic.routers.contextual import CARCBRouter as CARCBRouter
-from routesim.traffic.routers.learning import CARMABRouter as CARMABRouter
-from routesim.traffic.routers.learning import PairLearnersRouter as PairLearnersRouter
+from routesim.traffic.routers.carcb import CARCBRouter as CARCBRouter
+from routesim.traffic.routers.carmab import CARMABRouter as CARMABRouter
+from routesim.traffic.routers.compliant import CompliantRouter as CompliantRouter
+from routesim.traffic.routers.fixed import FixedRouter as FixedRouter
+from routesim.traffic.routers.free_flow import FreeFlowRouter as FreeFlowRouter
+from routesim.traffic.routers.greedy import GreedyRouter as GreedyRouter
+from routesim.traffic.routers.logit import LogitRouter as LogitRouter
+from routesim.traffic.routers.pair_learners import PairLearnersRouter as PairLearnersRouter
 from routesim.traffic.routers.planned import PlannedRouter as PlannedRouter
 from routesim.traffic.simulator import TrafficSimulator as TrafficSimulator
 from routesim.travellers.contexts import DrawnContexts as DrawnContexts

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from routesim.checks import whole
 from routesim.errors import InputError, RoutesimError
-from routesim.learners.base import Epoch, EpochLearner, Learner
-from routesim.learners.baselines import Oracle
+from routesim.learners.base import CountsEpochs, Epoch, EpochLearner, Learner, Traits
+from routesim.learners.oracle import Oracle
 from routesim.planning import plan
 from routesim.planning.base import Plan
 from routesim.planning.contextual.exact import ContextualPlanner
@@ -84,8 +84,8 @@ def run(
         game.play(compiled, progress, saved)
         if comparator is None:
             comparator = _compare(environment, rounds, seed, replication, noise_aware=False, keep=keep, saved=saved)
-    details: dict[str, str | int | float | bool] = {"informed": player.knows == "rewards"}
-    if hasattr(player, "epochs"):
+    details: dict[str, str | int | float | bool] = {"informed": Traits.of(player).informed}
+    if isinstance(player, CountsEpochs):
         details["epochs"] = player.epochs
     if isinstance(comparator, Comparator) and comparator.noise_aware_value is not None:
         details["noise_aware_value"] = comparator.noise_aware_value

@@ -27,7 +27,7 @@ from routesim.rounds.contextual import ContextualEnvironment
 from routesim.rounds.environment import RoundEnvironment
 from routesim.traffic.protocol import Departures, Driven, Routes, TrafficTask
 from routesim.traffic.result import Traffic
-from routesim.traffic.routers.basic import candidates
+from routesim.traffic.routers.od_pairs import candidates
 from routesim.traffic.simulator import Simulation, TrafficSimulator
 
 Seen: TypeAlias = dict[str, Any]

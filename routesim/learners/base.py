@@ -1,9 +1,11 @@
 """What every learner is: told its task once, then asked to choose and shown what came of it, round by round."""
 
-from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
+from typing import Any, ClassVar, NamedTuple, Protocol, Self, runtime_checkable
 
 import numpy as np
+from numpy.typing import NDArray
 
+from routesim.errors import InputError
 from routesim.planning.cycles import CyclePolicy
 from routesim.planning.exact.planner import TablePolicy
 from routesim.rounds.contextual_policy import ContextualPolicy, Fit
@@ -11,11 +13,42 @@ from routesim.rounds.environment import Feedback, Knowledge, Observation, Tally,
 from routesim.rounds.numbering import Action
 
 
+class Traits(NamedTuple):
+    """What a learner says of itself by attributes of its class; where it says nothing, these defaults are true of it.
+
+    Scenario files, runs, reports, the service and the documentation read this and ask for no class by name. A learner
+    need not inherit from anything: its class states what differs.
+
+    `knows` is what it is given beyond its task: "rewards" makes it informed, which no real learner is.
+    `needs_contexts`: it plays only where rounds have features. `plays_whole_graph`: it plays where every path of a
+    graph is an action. `plays_several_pairs`: it plays where rounds serve several OD pairs. `learns`: feedback changes
+    what it does. `takes_shortest_path`: it always takes the path that is quickest on empty roads, with which reports
+    compare.
+    """
+
+    knows: Knowledge = "nothing"
+    needs_contexts: bool = False
+    plays_whole_graph: bool = False
+    plays_several_pairs: bool = False
+    learns: bool = True
+    takes_shortest_path: bool = False
+
+    @classmethod
+    def of(cls, learner: object) -> Self:
+        """Return what a learner, or a class of learners, says of itself."""
+        return cls._make(getattr(learner, name, default) for name, default in cls._field_defaults.items())
+
+    @property
+    def informed(self) -> bool:
+        """Whether it knows the true rewards, which no real learner does."""
+        return self.knows == "rewards"
+
+
 @runtime_checkable
 class Learner(Protocol):
     """A stateful chooser of actions; its constructor takes parameters, `start` makes the state.
 
-    `knows` says what it is told beyond its task: "rewards" makes it informed, which no real learner is.
+    `knows` says what it is given beyond its task; `Traits` has what else a class may say of itself.
     """
 
     knows: ClassVar[Knowledge]
@@ -48,3 +81,19 @@ class EpochLearner(Learner, Protocol):
 
         Feedback of a played epoch goes straight into its tally.
         """
+
+
+@runtime_checkable
+class CountsEpochs(Protocol):
+    """A learner that counts the policies it has made; the summary of a run says how many."""
+
+    epochs: int
+
+
+def required(knowledge: NDArray[np.float64] | None) -> NDArray[np.float64]:
+    """Return what a task should tell the learner, or refuse a task that does not."""
+    if knowledge is None:
+        raise InputError(
+            "this learner needs a task that tells it the rewards; make it with environment.task(knows=...)"
+        )
+    return knowledge

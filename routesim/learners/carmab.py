@@ -44,6 +44,8 @@ class CARMAB:
     planner: Method = "auto"
 
     knows: ClassVar[Knowledge] = "nothing"
+    plays_whole_graph: ClassVar[bool] = True
+    plays_several_pairs: ClassVar[bool] = True
 
     tally: Tally = field(init=False, repr=False, compare=False)
     plan: Plan[Policy] | None = field(init=False, repr=False, compare=False, default=None)

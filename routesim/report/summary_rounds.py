@@ -6,6 +6,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from routesim.learners.base import Traits
 from routesim.report.summary import Report, Row
 from routesim.results.bands import Band, half_width, regret_band, standard_error
 from routesim.results.from_results import record_rounds
@@ -18,7 +19,6 @@ Floats: TypeAlias = NDArray[np.float64]
 Group: TypeAlias = tuple[dict[str, Scalar], str, list[Run]]
 
 TRACE_ROWS = 1000
-_FIXED = ("ShortestPath", "RandomPath")  # they learn nothing
 
 
 def report_rounds(scenario: AnyScenario, parts: Mapping[Unit, Run]) -> Report:
@@ -149,18 +149,18 @@ def _tell_city(scenario: CityScenario, rows: list[Row]) -> tuple[str, list[str],
             f"; the best plan known takes {rows[0]['best_possible_s']:.1f} s, nobody can take less than "
             f"{rows[0]['bound_s']:.1f} s"
         )
-    return heading, columns, cells, _city_verdict(rows)
+    return heading, columns, cells, _city_verdict(rows, {one.label: one.traits for one in scenario.learners})
 
 
-def _city_verdict(rows: list[Row]) -> str:
-    learning = [row for row in rows if not row["informed"] and not str(row["learner"]).startswith(_FIXED)]
+def _city_verdict(rows: list[Row], traits: Mapping[str, Traits]) -> str:
+    learning = [row for row in rows if not row["informed"] and traits[str(row["learner"])].learns]
     best = min(learning or rows, key=lambda row: float(row["mean_trip_in_the_end_s"]))
     trip = float(best["mean_trip_in_the_end_s"])
     told = (
         f"{best['learner']} did best{' of those that had to learn' if learning else ''}: {trip:.1f} s a trip in the "
         f"end, {abs(float(best['above_best'])):.1%} from the best possible"
     )
-    fixed = next((row for row in rows if str(row["learner"]).startswith("ShortestPath")), best)
+    fixed = next((row for row in rows if traits[str(row["learner"])].takes_shortest_path), best)
     if fixed is best:
         return f"{told}."
     saved = 1 - trip / float(fixed["mean_trip_in_the_end_s"])

@@ -13,18 +13,18 @@ from routesim.results.from_results import record_traffic
 from routesim.results.thinned_traffic import TrafficRun
 from routesim.scenario.kinds import TrafficScenario
 from routesim.scenario.units import Unit, simulator
+from routesim.traffic.routers.base import RouterTraits
 from routesim.traffic.simulator import TrafficSimulator
 
 Floats: TypeAlias = NDArray[np.float64]
-
-_FIXED = ("FreeFlowRouter", "ShortestPath")  # they learn nothing
 
 
 def report_traffic(scenario: TrafficScenario, parts: Mapping[Unit, TrafficRun]) -> Report:
     """Return the report of a scenario in continuous time."""
     world = simulator(scenario)
     groups: dict[str, list[TrafficRun]] = {}
-    informed = {choice.label: choice.informed for choice in scenario.learners}
+    traits = {choice.label: choice.traits for choice in scenario.learners}
+    informed = {label: one.informed for label, one in traits.items()}
     for unit in sorted(parts, key=lambda one: (one.learner, one.replication)):
         groups.setdefault(unit.label, []).append(parts[unit])
     user, system = _references(world)
@@ -42,7 +42,7 @@ def report_traffic(scenario: TrafficScenario, parts: Mapping[Unit, TrafficRun]) 
         played.label: Band(record.step_ends.astype(np.int64), played.curve, played.lower, played.upper)
         for played in record.learners
     }
-    told = _tell(scenario, rows, user, system)
+    told = _tell(scenario, rows, traits, user, system)
     return Report(record, rows, *told, {"": bands}, _trace(groups))
 
 
@@ -85,7 +85,7 @@ _COUNTS = ("vehicles", "arrived", "driving", "not_departed", "edge_entries", "me
 
 
 def _tell(
-    scenario: TrafficScenario, rows: list[Row], user: float, system: float
+    scenario: TrafficScenario, rows: list[Row], traits: Mapping[str, RouterTraits], user: float, system: float
 ) -> tuple[str, list[str], list[list[str]], str]:
     costs = scenario.traffic.travellers is not None
     columns = ["router", "mean trip, s", "slowest tenth above, s", "mean cost" if costs else "above system optimum"]
@@ -112,14 +112,14 @@ def _tell(
     measured = [row for row in rows if key in row]
     if not measured:
         return heading, columns, cells, "No trip that was to be measured ended."
-    learning = [row for row in measured if not row["informed"] and not str(row["learner"]).startswith(_FIXED)]
+    learning = [row for row in measured if not row["informed"] and traits[str(row["learner"])].learns]
     best = min(learning or measured, key=lambda row: float(row[key]))
     unit = "cost" if costs else "s"
     among = " of those that were not told how roads congest" if learning else ""
     verdict = f"{best['learner']} did best{among}: {best[key]:.1f} {unit} a trip"
     if not costs and np.isfinite(system):
         verdict += f", {float(best['mean_trip_s']) / system - 1:+.1%} from the static system optimum"
-    fixed = next((row for row in rows if str(row["learner"]).startswith(_FIXED)), best)
+    fixed = next((row for row in rows if traits[str(row["learner"])].takes_shortest_path), best)
     if fixed is not best and key in fixed:
         saved = 1 - float(best[key]) / float(fixed[key])
         verdict += f", and {saved:.0%} less than sending everyone down the path that is quickest on empty roads"

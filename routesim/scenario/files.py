@@ -9,9 +9,9 @@ from typing import Annotated, Any, TypeAlias
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from routesim.errors import RoutesimError, ScenarioError
+from routesim.registry import nearest
 from routesim.results.run import Scalar
 from routesim.scenario.bundled import scenario_folder, scenario_names
-from routesim.scenario.choices import nearest
 from routesim.scenario.kinds import KINDS, LONGEST_TITLE, AnyScenario
 
 _Tagged: TypeAlias = Annotated[AnyScenario, Field(discriminator="kind")]

@@ -10,12 +10,13 @@ from pydantic import Field, field_validator, model_validator
 
 from routesim.errors import FewerPathsWarning, InputError
 from routesim.experiment import EnvironmentMaker
+from routesim.learners.base import Traits
 from routesim.results.run import Scalar
 from routesim.roads.network import RoadNetwork
 from routesim.rounds.actions import ActionSet, PathMethod
 from routesim.rounds.contextual import ContextualEnvironment
 from routesim.rounds.environment import RoundEnvironment
-from routesim.scenario.choices import CONTEXTUAL, CongestionChoice, Frozen, LearnerChoice, RouterChoice
+from routesim.scenario.choices import CongestionChoice, Frozen, LearnerChoice, RouterChoice
 from routesim.scenario.demands import DemandChoice
 from routesim.scenario.sources import Place, RoadSource
 from routesim.traffic.simulator import TrafficSimulator
@@ -291,7 +292,7 @@ class Scenario(Frozen):
             twice = next(label for label in labels if labels.count(label) > 1)
             raise InputError(f"learners: {twice} is listed twice; give it other parameters or leave it out")
         for choice in self.learners:
-            if choice.name in CONTEXTUAL and not self.has_contexts:
+            if choice.traits.needs_contexts and not self.has_contexts:
                 raise InputError(f"learners: {choice.name} learns from contexts, and there are none here; {self.fix}")
             self._check_learner(choice)
         return self
@@ -354,11 +355,11 @@ class CityScenario(Scenario):
         return self.city.travellers is not None
 
     def _check_learner(self, choice: LearnerChoice) -> None:
-        on_graph = ("CARMAB", "ShortestPath", "GreedyCongestion", "Oracle")
-        if self.city.method == "graph" and choice.name not in on_graph:
+        if self.city.method == "graph" and not choice.traits.plays_whole_graph:
+            able = [name for name, learner in choice.known.items() if Traits.of(learner).plays_whole_graph]
             raise InputError(
                 f'learners: {choice.name} needs a list of routes, and method = "graph" has none; '
-                f"there can play {', '.join(on_graph)}"
+                f"there can play {', '.join(able)}"
             )
 
 

@@ -7,10 +7,11 @@ import networkx as nx
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from routesim.errors import InputError
+from routesim.registry import nearest
 from routesim.roads.cities import list_cities, load_city
 from routesim.roads.importers import read_network
 from routesim.roads.network import RoadNetwork
-from routesim.scenario.choices import Frozen, nearest
+from routesim.scenario.choices import Frozen
 
 Label: TypeAlias = int | str
 Place: TypeAlias = tuple[float, float] | int | str

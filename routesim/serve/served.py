@@ -108,7 +108,7 @@ def load_served(name_or_file: str | Path, learner: str | None = None) -> Served:
         raise ScenarioError(
             f"{name_or_file} has no roads to serve; `routesim serve` takes a scenario of kind city, such as helsinki"
         )
-    usable = {one.label: one for one in scenario.learners if one.make().knows != "rewards"}
+    usable = {one.label: one for one in scenario.learners if not one.traits.informed}
     if not usable:
         raise ScenarioError(f"{name_or_file} has only informed learners, which know what nobody knows; add another")
     if learner is None:

@@ -16,6 +16,7 @@ from routesim.traffic.protocol import Departures, Router, Routes, TrafficTask, c
 from routesim.traffic.reach import check_reachable
 from routesim.traffic.result import Traffic
 from routesim.traffic.routers import as_router
+from routesim.traffic.routers.base import RouterTraits
 from routesim.travellers.trip_costs import TripCosts
 
 
@@ -223,7 +224,7 @@ class Simulation:
             destinations=self.trips.destinations,
             departure_s=self.trips.departure_s,
             until_s=self.until_s,
-            informed=bool(getattr(self.router, "informed", False)),
+            informed=RouterTraits.of(self.router).informed,
             demand=simulator.demand,
             trip_kinds=self.setting.kinds,
             **self.engine.happened()._asdict(),

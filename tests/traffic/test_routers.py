@@ -12,7 +12,7 @@ import routesim as rs
 from routesim.assignment.assignment import PathShares
 from routesim.errors import InputError, RouteError
 from routesim.traffic.protocol import Departures, Driven, Lessons, Routes, TrafficTask
-from routesim.traffic.routers.planned import Dealer
+from routesim.traffic.routers.dealer import Dealer
 
 TWO_ROADS = [("s", "t", 10.0), ("s", "t", 20.0)]
 

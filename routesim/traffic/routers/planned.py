@@ -1,55 +1,18 @@
-"""PlannedRouter: the shares of a static plan, dealt out so evenly that no path falls behind its share."""
+"""PlannedRouter: the shares of a static plan, dealt out evenly."""
 
 from dataclasses import dataclass, field
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from routesim.assignment.assignment import Assignment, Objective, PathShares, assign, travel_times
-from routesim.errors import RouteError
-from routesim.kernels import kernel
+from routesim.assignment.assignment import Assignment, Objective, assign, travel_times
+from routesim.registry import IN_PYTHON
 from routesim.traffic.protocol import Departures, Driven, Routes, TrafficTask
-from routesim.traffic.routers.basic import Feedback, pair_numbers, part_of
+from routesim.traffic.routers.base import Feedback, Floats, Foreseen
+from routesim.traffic.routers.dealer import Dealer
+from routesim.traffic.routers.od_pairs import part_of
 
 _ROUNDS = 8  # of planning and seeing how the others drive then
-
-
-class Foreseen(Protocol):
-    """How others drive: the task, their share and the flows planned for the rest -> their flows."""
-
-    def __call__(self, task: TrafficTask, share: float, others: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return vehicles an hour for each edge."""
-
-
-class Dealer:
-    """Deals paths of pairs of nodes by their shares: each vehicle takes the path furthest behind its share."""
-
-    def __init__(self, pairs: NDArray[np.int64], n_nodes: int) -> None:
-        """Take the pairs that will be asked for, numbered as `pair_numbers` does."""
-        self._n_nodes = n_nodes
-        self._order = np.argsort(pairs)
-        self._sorted = pairs[self._order]
-
-    def use(self, shares: PathShares) -> None:
-        """Deal these shares from now on, with nothing dealt yet."""
-        self._shares = shares
-        self._dealt = np.zeros(len(shares.shares))
-        self._seen = np.zeros(len(shares.first) - 1)
-
-    def deal(self, departures: Departures) -> Routes:
-        """Return the paths of these vehicles."""
-        asked = pair_numbers(departures, self._n_nodes)
-        place = np.minimum(np.searchsorted(self._sorted, asked), len(self._sorted) - 1)
-        unknown = np.flatnonzero(self._sorted[place] != asked)
-        if len(unknown):
-            raise RouteError(
-                f"vehicle {departures.vehicles[unknown[0]]} goes between nodes for which nothing was planned; "
-                "plan with the demand that is simulated"
-            )
-        shares = self._shares
-        which = _deal(self._order[place], shares.first, shares.shares, self._dealt, self._seen)
-        return Routes(shares.indptr, shares.edges, which)
 
 
 @dataclass
@@ -60,10 +23,11 @@ class PlannedRouter:
     followed by a share of the vehicles only (`CompliantRouter`), it plans for them around the flows of the others.
     """
 
-    plan: Assignment | None = None
+    plan: Assignment | None = field(default=None, metadata=IN_PYTHON)
     objective: Objective = "system"
     relative_gap: float = 1e-4
     informed: ClassVar[bool] = True
+    learns: ClassVar[bool] = False
 
     interval_s: float | None = field(init=False, default=None)
     feedback: Feedback = field(init=False, default="none")
@@ -96,7 +60,7 @@ class PlannedRouter:
                 break
         self._use(task, best)
 
-    def flows_among(self, task: TrafficTask, share: float, others: NDArray[np.float64]) -> NDArray[np.float64]:  # noqa: ARG002 - it looks at nobody
+    def flows_among(self, task: TrafficTask, share: float, others: Floats) -> Floats:  # noqa: ARG002 - it looks at nobody
         """Return the flows of a share of the vehicles that takes this plan, whatever the others do."""
         plan = self.plan or assign(task.network, task.demand, self.objective, self.relative_gap)
         return plan.flows * share
@@ -113,25 +77,3 @@ class PlannedRouter:
 
     def learn(self, driven: Driven) -> None:
         """Learn nothing."""
-
-
-@kernel
-def _deal(
-    pairs: NDArray[np.int64],
-    first: NDArray[np.int64],
-    shares: NDArray[np.float64],
-    dealt: NDArray[np.float64],
-    seen: NDArray[np.float64],
-) -> NDArray[np.int64]:
-    """Give each vehicle, in order, the path of its pair that is furthest behind its share."""
-    which = np.empty(len(pairs), dtype=np.int64)
-    for vehicle, pair in enumerate(pairs):
-        seen[pair] += 1.0
-        best, behind = first[pair], -np.inf
-        for path in range(first[pair], first[pair + 1]):
-            lag = shares[path] * seen[pair] - dealt[path]
-            if lag > behind:
-                best, behind = path, lag
-        dealt[best] += 1.0
-        which[vehicle] = best
-    return which

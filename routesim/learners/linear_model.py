@@ -1,4 +1,4 @@
-"""Linear baselines: they learn theta as CARCB does, and take the best action at the present counts; none plans."""
+"""LinearModel: what learners of theta that take the best action at the present counts have in common; none plans."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -17,13 +17,14 @@ _FIT = ("_gram", "_inverse", "_moment", "theta")
 
 
 @dataclass
-class _Linear(ABC):
+class LinearModel(ABC):
     """Ridge regression of each edge's reward on its features times its multiplier, or, `blind`, on its features."""
 
     ridge: float = 1.0
     blind: bool = False
 
     knows: ClassVar[Knowledge] = "congestion"
+    needs_contexts: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not (np.isfinite(self.ridge) and self.ridge > 0):
@@ -77,40 +78,3 @@ class _Linear(ABC):
 
     @abstractmethod
     def _scores(self, regressors: Floats) -> Floats: ...
-
-
-@dataclass
-class LinUCB(_Linear):
-    """Upper confidence bounds: estimate + alpha * noise * length of the regressor in the inverse of the fit's squares.
-
-    It knows the congestion at the present counts, and does not plan; `blind` leaves congestion out altogether.
-    """
-
-    alpha: float = 1.0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not (np.isfinite(self.alpha) and self.alpha >= 0):
-            raise InputError(f"alpha must be finite and at least 0, got {self.alpha}")
-
-    def _scores(self, regressors: Floats) -> Floats:
-        squares = np.einsum("ij,ij->i", regressors @ self._inverse, regressors)
-        width: Floats = np.sqrt(np.maximum(0.0, squares))
-        return regressors @ self.theta + self.alpha * self._noise_std * width
-
-
-@dataclass
-class LinearThompsonSampling(_Linear):
-    """Thompson sampling for linear rewards: one theta drawn from its posterior each round, the noise known."""
-
-    def _scores(self, regressors: Floats) -> Floats:
-        root = np.linalg.cholesky(self._inverse + 1e-15 * np.trace(self._inverse) * np.eye(len(self.theta)))
-        return regressors @ (self.theta + self._noise_std * (root @ self._rng.standard_normal(len(self.theta))))
-
-
-@dataclass
-class LinearGreedy(_Linear):
-    """The best action at the present counts under the fitted theta, without any exploration."""
-
-    def _scores(self, regressors: Floats) -> Floats:
-        return regressors @ self.theta

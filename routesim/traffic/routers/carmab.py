@@ -1,8 +1,7 @@
-"""Routers that learn: CARMAB-st planning flows on what it believes of every road, and learners for each pair."""
+"""CARMABRouter: CARMAB-st, planning flows on what it believes of every road."""
 
-import copy
 from dataclasses import dataclass, field
-from operator import index
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,13 +10,10 @@ from routesim.assignment.assignment import FlowSolver
 from routesim.assignment.frank_wolfe import Prices
 from routesim.errors import InputError
 from routesim.kernels import kernel
-from routesim.learners.base import Learner
-from routesim.rounds import environment
+from routesim.learners.carmab import CARMAB
 from routesim.traffic.protocol import Departures, Driven, Routes, TrafficTask
-from routesim.traffic.routers.basic import Feedback, candidates, pair_numbers
-from routesim.traffic.routers.planned import Dealer
-
-Floats = NDArray[np.float64]
+from routesim.traffic.routers.base import Feedback, Floats
+from routesim.traffic.routers.dealer import Dealer
 
 
 @dataclass
@@ -35,6 +31,9 @@ class CARMABRouter:
     interval_s: float | None = 300.0
     relative_gap: float = 1e-3
     most_iterations: int = 50
+
+    monotone: ClassVar[bool] = True  # it always uses that no road is quicker at a larger count
+    stands_for: ClassVar[type | None] = CARMAB
 
     feedback: Feedback = field(init=False, default="lessons")
     plans: int = field(init=False, default=0, repr=False)
@@ -122,76 +121,3 @@ def _convex_slopes(flows: Floats, totals: Floats, last: NDArray[np.int64], least
             slopes[edge, one:two] = slope
         slopes[edge, last[edge] :] = slope
     return slopes
-
-
-@dataclass
-class PairLearnersRouter:
-    """A copy of a learner for every pair of places, which chooses among up to `k` paths that differ.
-
-    A trip teaches its learner when it ends, with the travel time of each edge as a negative reward: late, and in
-    another order than the trips began. One that left its path on the way teaches nothing. The learner sees the present
-    counts of its edges, and no history.
-    """
-
-    learner: Learner
-    k: int = 8
-    max_overlap: float = 0.75
-
-    interval_s: float | None = field(init=False, default=0.0)
-    feedback: Feedback = field(init=False, default="all")
-
-    def start(self, task: TrafficTask, rng: np.random.Generator) -> None:
-        """Begin a run with no pair known."""
-        self._task, self._rng = task, rng
-        self._learners: dict[int, tuple[environment.Task, Learner]] = {}
-        self._rounds: dict[int, int] = {}
-        self._driving: dict[int, tuple[int, int, list[float], list[int]]] = {}
-
-    def route(self, departures: Departures) -> Routes:
-        """Ask the learner of each vehicle's pair."""
-        counts = self._task.counts()
-        paths = []
-        numbers = pair_numbers(departures, self._task.network.n_nodes)
-        for vehicle, pair in zip(departures.vehicles.tolist(), numbers.tolist(), strict=True):
-            if pair not in self._learners:
-                self._learners[pair] = self._meet(pair)
-            task, learner = self._learners[pair]
-            now = self._rounds.get(pair, 0)
-            self._rounds[pair] = now + 1
-            action = index(learner.choose(environment.Observation(now, (), counts[task.actions.edges])))  # type: ignore[arg-type]  # a listed action is a number
-            self._driving[vehicle] = (pair, action, [], [])
-            paths.append(task.actions.listed_paths[action])
-        return Routes.of(paths, np.arange(len(paths)))
-
-    def learn(self, driven: Driven) -> None:
-        """Collect the edges of each trip; at its last edge, show the learner of its pair the whole of it.
-
-        A vehicle that was sent by another router, or left the path that it was sent down, teaches nothing.
-        """
-        columns = (driven.vehicles, driven.edges, driven.counts, driven.travel_time_s)
-        for vehicle, edge, count, time_s in zip(*(column.tolist() for column in columns), strict=True):
-            if vehicle not in self._driving:
-                continue
-            pair, action, rewards, counts = self._driving[vehicle]
-            task, learner = self._learners[pair]
-            path = task.actions.listed_paths[action]
-            if edge != path[len(rewards)]:
-                del self._driving[vehicle]
-                continue
-            rewards.append(-time_s)
-            counts.append(count)
-            if len(rewards) == len(path):
-                positions = task.actions.positions(action)
-                met, paid = np.array(counts, dtype=np.int32), np.array(rewards)
-                learner.update(environment.Feedback(action, float(paid.sum()), positions, met, paid))
-                del self._driving[vehicle]
-
-    def _meet(self, pair: int) -> tuple[environment.Task, Learner]:
-        actions = candidates(self._task, pair, self.k, self.max_overlap)
-        free_flow = self._task.network.free_flow_s[actions.edges]
-        # The scale of what is not known about an edge: its noise, and where there is little, its free-flow time.
-        scale = free_flow * max(self._task.noise, 1.0)
-        task = environment.Task(actions, 0, np.full(len(free_flow), -np.inf), -free_flow, scale)
-        learner = copy.deepcopy(self.learner)
-        learner.start(task, self._rng.spawn(1)[0])
-        return task, learner

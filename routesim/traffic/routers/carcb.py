@@ -1,18 +1,17 @@
 """CARCBRouter: what roads cost whom is learned from what travellers paid, and tolls are planned on it."""
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from routesim.assignment.assignment import FlowSolver
 from routesim.assignment.frank_wolfe import Prices, prices_at
 from routesim.checks import number, whole
 from routesim.errors import InputError
+from routesim.learners.carcb import CARCB
 from routesim.traffic.protocol import WEIGHED, Departures, Driven, Routes, TrafficTask, Weights
-from routesim.traffic.routers.basic import Feedback
-
-Floats = NDArray[np.float64]
+from routesim.traffic.routers.base import Feedback, Floats
 
 _NOTHING = 1e-12  # eigenvalues of the Gram matrix below this share of the largest count as 0
 _LEAST_RATE = 0.05  # of the median rate: what an estimate that makes a road free or worse is taken for
@@ -27,9 +26,10 @@ class CARCBRouter:
     that cost over the congestion multiplier at the count met, and the features, go into the sums of the fit, to
     which the order does not matter. When the edges driven have doubled, from `first_fit` on, theta is fitted anew
     (the shortest one while it is not determined), and the flows of least total cost are planned on the mean costs over
-    the kinds. Each vehicle then takes the path that costs its traveller least at the counts of its departure, by the
-    fitted theta, plus what one more vehicle costs the others in the plan, unless `tolls` is False. Before the first
-    fit a second costs the same everywhere. The router looks every `interval_s` seconds whether an episode is over.
+    the kinds. `ridge` is added to the squares of the fit. Each vehicle then takes the path that costs its traveller
+    least at the counts of its departure, by the fitted theta, plus what one more vehicle costs the others in the plan,
+    unless `tolls` is False. Before the first fit a second costs the same everywhere. The router looks every
+    `interval_s` seconds whether an episode is over.
     """
 
     tolls: bool = True
@@ -37,6 +37,10 @@ class CARCBRouter:
     interval_s: float | None = 60.0
     relative_gap: float = 1e-3
     most_iterations: int = 100
+    ridge: float = 0.0
+
+    needs_contexts: ClassVar[bool] = True
+    stands_for: ClassVar[type | None] = CARCB
 
     feedback: Feedback = field(init=False, default="all")
     theta: Floats | None = field(init=False, default=None, repr=False, compare=False)
@@ -47,6 +51,7 @@ class CARCBRouter:
         whole("first_fit", self.first_fit, 1)
         number("relative_gap", self.relative_gap, 0.0, 1.0)
         whole("most_iterations", self.most_iterations, 1)
+        number("ridge", self.ridge, 0.0)
         if self.interval_s is None or not self.interval_s > 0:
             raise InputError(f"interval_s must be a number of seconds above 0, got {self.interval_s}")
 
@@ -57,7 +62,7 @@ class CARCBRouter:
         self._task, self._trips = task, task.trip_costs
         self._block, self._shares = self._trips.block, self._trips.shares
         n_terms, n_edges = self._block.shape[2], task.network.n_edges
-        self.gram, self.moment = np.zeros((n_terms, n_terms)), np.zeros(n_terms)
+        self.gram, self.moment = self.ridge * np.eye(n_terms), np.zeros(n_terms)
         self.visits = np.zeros((len(self._shares), n_edges), dtype=np.int64)
         self.theta, self.episodes, self.driven = None, 0, 0
         self._weights = Weights(np.ones(self.visits.shape), np.zeros(n_edges))

@@ -1,0 +1,13 @@
+"""LinearGreedy: the fitted theta, without any exploration."""
+
+from dataclasses import dataclass
+
+from routesim.learners.linear_model import Floats, LinearModel
+
+
+@dataclass
+class LinearGreedy(LinearModel):
+    """The best action at the present counts under the fitted theta, without any exploration."""
+
+    def _scores(self, regressors: Floats) -> Floats:
+        return regressors @ self.theta

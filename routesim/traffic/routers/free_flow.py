@@ -1,0 +1,43 @@
+"""FreeFlowRouter: the path that is quickest on empty roads."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from routesim.assignment.assignment import load_cheapest
+from routesim.learners.shortest_path import ShortestPath
+from routesim.roads.shortest import Graph, Workspace, shortest_tree
+from routesim.traffic.protocol import Departures, Routes, TrafficTask
+from routesim.traffic.routers.base import Floats, Unteachable
+from routesim.traffic.routers.od_pairs import pair_numbers
+
+
+@dataclass
+class FreeFlowRouter(Unteachable):
+    """The path that is quickest on empty roads, whatever the traffic."""
+
+    takes_shortest_path: ClassVar[bool] = True
+    stands_for: ClassVar[type | None] = ShortestPath
+
+    def flows_among(self, task: TrafficTask, share: float, others: Floats) -> Floats:  # noqa: ARG002 - whatever the traffic
+        """Return the flows of a share of the vehicles."""
+        return load_cheapest(task.network, task.demand.per_hour()) * share
+
+    def route(self, departures: Departures) -> Routes:
+        """Return the paths of these vehicles."""
+        network = self._task.network
+        graph = Graph(network.indptr, network.out_edges, network.tails, network.heads, network.no_through)
+        work = Workspace.build(graph)
+        pairs, which = np.unique(pair_numbers(departures, network.n_nodes), return_inverse=True)
+        paths: list[list[int]] = []
+        origin, parents = -1, np.empty(0, dtype=np.int32)
+        for start, goal in zip((pairs // network.n_nodes).tolist(), (pairs % network.n_nodes).tolist(), strict=True):
+            if start != origin:
+                origin, (_, parents) = start, shortest_tree(graph, network.free_flow_s, start, workspace=work)
+            path, node = [], goal
+            while node != start:
+                path.append(int(parents[node]))
+                node = int(network.tails[parents[node]])
+            paths.append(path[::-1])
+        return Routes.of(paths, which)
