@@ -16,7 +16,7 @@ from routesim.congestion import BPR, CongestionFunction
 from routesim.demand.demand import Demand, Trips
 from routesim.errors import InputError, NoPathError, RouteError
 from routesim.roads.network import RoadNetwork
-from routesim.roads.shortest import Graph, Workspace, shortest_tree
+from routesim.roads.shortest import Workspace, shortest_tree
 from routesim.traffic.engines import window as events
 from routesim.traffic.engines.event_queue import empty_queue
 from routesim.traffic.engines.window import Floats, Ints
@@ -92,7 +92,6 @@ class TrafficSimulator:
         self.reroute_s = float(reroute_s)
         self.bin_s = float(bin_s or window_s)
         self._nodes = demand.nodes(network)
-        self._graph = Graph(network.indptr, network.out_edges, network.tails, network.heads, network.no_through)
         self._bpr = _bpr_of(network, self.congestion, self.window_s)
 
     def run(self, router: Any, seed: int = 0, *, until_s: float | None = None) -> Traffic:
@@ -155,13 +154,8 @@ class Drive:
         table = np.empty((0, 0)) if simulator._bpr is not None else self._table(64)
         alpha, capacity, beta = simulator._bpr or (np.empty(0), np.empty(0), np.empty(0))
         self.roads = events.Roads(
-            # Copies are writable: a read-only array would be another type to the compiler.
-            network.indptr.copy(),
-            network.out_edges.copy(),
-            network.tails.copy(),
-            network.heads.copy(),
-            network.no_through.copy(),
-            network.free_flow_s.copy(),
+            network.graph,
+            network.free_flow_s.copy(),  # writable: a read-only array would be another type to the compiler
             alpha,
             1.0 / capacity,
             beta,
@@ -183,15 +177,7 @@ class Drive:
             np.empty((4 * n_edges, 3), dtype=np.int64),
             np.empty(4 * n_edges),
         )
-        ints = [np.empty(n_nodes, dtype=np.int32) for _ in range(3)]
-        self.search = events.Search(
-            np.empty((0, 0)),
-            np.zeros(1, dtype=np.int64),
-            np.zeros(n_nodes, dtype=np.int64),
-            np.empty(n_nodes),
-            np.empty(n_nodes),
-            *ints,
-        )
+        self.search = events.Search(np.empty((0, 0)), Workspace.build(network.graph), np.empty(1, dtype=np.int64))
         rows = n_edges if router.feedback == "lessons" else 0
         shape = (rows, len(BIN_STARTS))
         bin_of = (np.searchsorted(BIN_STARTS, np.arange(BIN_STARTS[-1] + 1), side="right") - 1).astype(np.int16)
@@ -227,8 +213,7 @@ class Drive:
 
     def _times_to_go(self) -> Iterator[Floats]:
         """Yield, for each goal, the time to it from every node on empty roads."""
-        graph = self.simulator._graph
-        reverse, work = graph.reverse(), Workspace.build(graph)
+        reverse, work = self.network.graph.reverse(), Workspace.build(self.network.graph)
         for place in self.goal_places.tolist():
             yield shortest_tree(reverse, self.network.free_flow_s, place, workspace=work)[0]
 

@@ -16,6 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from routesim.kernels import lean_kernel, prefetch
+from routesim.roads import shortest
+from routesim.roads.graph import Graph
+from routesim.roads.shortest import Workspace, priced_by
 from routesim.traffic.engines.event_queue import NEAR, NEVER, Queue, add, advance, key_of, replace, take, time_of
 
 Floats = NDArray[np.float64]
@@ -61,11 +64,7 @@ class Roads(NamedTuple):
     entries per window that are the capacity; else free_flow * table[row, count], with one row for all or one an edge.
     """
 
-    indptr: Longs
-    out_edges: Ints
-    tails: Ints
-    heads: Ints
-    no_through: NDArray[np.bool_]
+    graph: Graph
     free_flow: Floats
     alpha: Floats
     per_capacity: Floats
@@ -101,16 +100,25 @@ class Loads(NamedTuple):
 
 
 class Search(NamedTuple):
-    """Work arrays of the search for a path at present counts; `to_go` bounds the cost from a node to a goal."""
+    """What the search for a path at present counts needs; `to_go` bounds the time from a node to each goal."""
 
     to_go: Floats
-    generation: Longs
-    stamp: Longs
-    distance: Floats
-    key: Floats
-    parent: Ints
-    position: Ints
-    heap: Ints
+    work: Workspace
+    wanted: Longs
+
+
+class Present(NamedTuple):
+    """What edges cost at the counts of a moment, for `search` of `routesim.roads.shortest`.
+
+    Costs are seconds and tolls where `kind` is -1, and else what the router believes seconds to cost travellers of
+    this kind. Where the table of travel times is too short an edge counts as closed, and `wanted` is its count.
+    """
+
+    roads: Roads
+    windows: Windows
+    since: float
+    kind: int
+    wanted: Longs
 
 
 class Lessons(NamedTuple):
@@ -204,46 +212,19 @@ def _time_at(roads: Roads, edge: int, count: int) -> float:
 
 
 @lean_kernel
-def _raise(search: Search, node: int, size: int) -> int:
-    """Move a node up in the search's heap, adding it where it is not there; return the size."""
-    key, position, heap = search.key, search.position, search.heap
-    slot = position[node]
-    if slot < 0:
-        slot = size
-        size += 1
-    while slot > 0:
-        above = heap[(slot - 1) // 2]
-        if key[above] < key[node] or (key[above] == key[node] and above < node):
-            break
-        heap[slot], position[above] = above, slot
-        slot = (slot - 1) // 2
-    heap[slot], position[node] = node, slot
-    return size
+def _cost_now(present: Present, edge: int) -> float:
+    roads, windows = present.roads, present.windows
+    count = _count(windows.rings, windows.pool, edge, present.since)
+    seconds = _time_at(roads, edge, count)
+    if np.isnan(seconds):
+        present.wanted[0] = max(present.wanted[0], count)
+        return np.inf
+    if present.kind >= 0:
+        return float(seconds * roads.weights[present.kind, edge] + roads.charge[edge])
+    return float(seconds + roads.toll[edge])
 
 
-@lean_kernel
-def _lower(search: Search, size: int) -> int:
-    """Take the node with the least key off a heap of `size`."""
-    key, position, heap = search.key, search.position, search.heap
-    least = heap[0]
-    size -= 1
-    if size > 0:
-        node, slot = heap[size], 0
-        while True:
-            child = 2 * slot + 1
-            if child >= size:
-                break
-            if child + 1 < size:
-                one, two = heap[child], heap[child + 1]
-                if key[two] < key[one] or (key[two] == key[one] and two < one):
-                    child += 1
-            below = heap[child]
-            if key[node] < key[below] or (key[node] == key[below] and node < below):
-                break
-            heap[slot], position[below] = below, slot
-            slot = child
-        heap[slot], position[node] = node, slot
-    return int(least)
+priced_by(Present, _cost_now)
 
 
 @lean_kernel
@@ -258,59 +239,19 @@ def _find(
     since: float,
     out: Ints,
 ) -> int:
-    """Find the path that costs least at present counts, tolls included, by A*; write it to `out`.
+    """Find the path that costs least at present counts and write it to `out`.
 
-    Costs are seconds where `kind` is -1, and else what the router believes seconds to cost travellers of this kind.
     Returns its length, 0 where there is none, or -1 - count where the table of travel times is too short.
     """
-    search.generation[0] += 1
-    generation = search.generation[0]
-    steer = search.to_go.shape[0] > 0
+    work = search.work
+    potential = search.to_go[row] if search.to_go.shape[0] > 0 else work.no_potential
     least = roads.least_weight[kind] if kind >= 0 else 1.0
-    search.stamp[origin], search.distance[origin], search.parent[origin] = generation, 0.0, -1
-    search.key[origin], search.position[origin] = 0.0, -1
-    size = _raise(search, origin, 0)
-    while size > 0:
-        node = _lower(search, size)
-        size -= 1
-        search.position[node] = -2
-        if node == goal:
-            length, edge = 0, search.parent[goal]
-            while edge >= 0:
-                length += 1
-                edge = search.parent[roads.tails[edge]]
-            place, edge = length, search.parent[goal]
-            while edge >= 0:
-                place -= 1
-                out[place] = edge
-                edge = search.parent[roads.tails[edge]]
-            return length
-        if roads.no_through[node] and node != origin:
-            continue
-        for edge in roads.out_edges[roads.indptr[node] : roads.indptr[node + 1]]:
-            head = roads.heads[edge]
-            seen = search.stamp[head] == generation
-            if seen and search.position[head] == -2:
-                continue
-            if steer and search.to_go[row, head] == np.inf:
-                continue
-            count = _count(windows.rings, windows.pool, edge, since)
-            cost = _time_at(roads, edge, count)
-            if np.isnan(cost):
-                return -1 - count
-            if kind >= 0:
-                cost = cost * roads.weights[kind, edge] + roads.charge[edge]
-            else:
-                cost += roads.toll[edge]
-            distance = search.distance[node] + cost
-            if seen and distance >= search.distance[head]:
-                continue
-            if not seen:
-                search.stamp[head], search.position[head] = generation, -1
-            search.distance[head], search.parent[head] = distance, edge
-            search.key[head] = distance + (least * search.to_go[row, head] if steer else 0.0)
-            size = _raise(search, head, size)
-    return 0
+    search.wanted[0] = -1
+    costs = Present(roads, windows, since, kind, search.wanted)
+    found = shortest.search(roads.graph, costs, origin, goal, potential, least, out[:0], np.inf, work)
+    if search.wanted[0] >= 0:
+        return int(-1 - search.wanted[0])
+    return shortest.write_path(roads.graph, work.parent, goal, out) if found else 0
 
 
 @lean_kernel
@@ -377,7 +318,7 @@ def drive(
     state, departure_s, entered_s = vehicles.state, vehicles.departure_s, vehicles.entered_s
     rings, pool, load_now, touched = windows.rings, windows.pool, loads.now, loads.touched
     seconds_now = loads.seconds_now
-    n_vehicles, n_nodes = len(departure_s), len(roads.indptr) - 1
+    n_vehicles, n_nodes = len(departure_s), len(roads.graph.indptr) - 1
     learns, logs, weighs = lessons.visits.shape[0] > 0, lessons.log.shape[0] > 0, roads.rates.shape[0] > 0
     in_order = len(roads.last_exit) > 0
     bin_end = (clock[BIN] + 1) * bin_s
@@ -437,7 +378,7 @@ def drive(
             if clock[USED_PATHS] + driven + n_nodes > len(paths):
                 return PATHS_FULL
             room = paths[clock[USED_PATHS] + driven :]
-            at = int(roads.heads[paths[state[vehicle, START] + driven - 1]])
+            at = int(roads.graph.heads[paths[state[vehicle, START] + driven - 1]])
             kind = int(vehicles.kind[vehicle]) if vehicles.choice[vehicle] == WEIGHED else -1
             goal, row_to_go = vehicles.goal[vehicle], vehicles.goal_row[vehicle]
             length = _find(roads, windows, search, at, goal, row_to_go, kind, since, room)

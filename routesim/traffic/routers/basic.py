@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from routesim.assignment.assignment import assign, load_cheapest
 from routesim.errors import FewerPathsWarning, InputError, RouteError
-from routesim.roads.shortest import Graph, Workspace, shortest_tree
+from routesim.roads.shortest import Workspace, shortest_tree, trace
 from routesim.rounds.actions import ActionSet
 from routesim.traffic.engines.window import GREEDY
 from routesim.traffic.protocol import Departures, Driven, Router, Routes, TrafficTask
@@ -63,19 +63,14 @@ class FreeFlowRouter(_Unteachable):
     def route(self, departures: Departures) -> Routes:
         """Return the paths of these vehicles."""
         network = self._task.network
-        graph = Graph(network.indptr, network.out_edges, network.tails, network.heads, network.no_through)
-        work = Workspace.build(graph)
+        graph, work = network.graph, Workspace.build(network.graph)
         pairs, which = np.unique(pair_numbers(departures, network.n_nodes), return_inverse=True)
         paths: list[list[int]] = []
         origin, parents = -1, np.empty(0, dtype=np.int32)
         for start, goal in zip((pairs // network.n_nodes).tolist(), (pairs % network.n_nodes).tolist(), strict=True):
             if start != origin:
                 origin, (_, parents) = start, shortest_tree(graph, network.free_flow_s, start, workspace=work)
-            path, node = [], goal
-            while node != start:
-                path.append(int(parents[node]))
-                node = int(network.tails[parents[node]])
-            paths.append(path[::-1])
+            paths.append(trace(graph, parents, goal).tolist())
         return Routes.of(paths, which)
 
 
