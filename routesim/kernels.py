@@ -33,6 +33,16 @@ def lean_kernel(function: Callable[_Parameters, _Result]) -> Callable[_Parameter
     return cast("Callable[_Parameters, _Result]", numba.njit(**options)(function))
 
 
+def lean_part(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
+    """Compile as `lean_kernel` does, but only as a part of the kernels that call it, with which it is kept on disk.
+
+    What is on disk of a function by itself lists the types it was compiled for. In a function that takes types of
+    other modules this would tie every caller to them: one type renamed, and the list could not be read any more.
+    """
+    options: dict[str, Any] = {"nogil": True, "_nrt": False}
+    return cast("Callable[_Parameters, _Result]", numba.njit(**options)(function))
+
+
 def _prefetch(context: Any, array: Any, index: Any) -> tuple[Any, Callable[..., Any]]:  # noqa: ARG001 - numba's protocol
     def generate(target: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         data = target.make_array(signature.args[0])(target, builder, arguments[0]).data

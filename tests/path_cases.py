@@ -7,7 +7,8 @@ import networkx as nx
 import numpy as np
 from hypothesis import strategies as st
 
-from routesim.roads.shortest import Edges, Floats, Graph
+from routesim.roads.graph import Edges, Graph
+from routesim.roads.shortest import Floats
 
 
 class Case(NamedTuple):

@@ -11,11 +11,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from routesim.assignment.contraction import contract
 from routesim.assignment.frank_wolfe import Prices, advance, objective_at, prices_at
-from routesim.assignment.trees import Heap, Pairs, Paths, load_all, owners
+from routesim.assignment.trees import Pairs, Paths, load_all, owners
 from routesim.checks import numbers
 from routesim.demand.demand import Demand, read_od, resolve
 from routesim.errors import InputError, NoPathError, NotConvergedWarning
 from routesim.roads.network import RoadNetwork
+from routesim.roads.shortest import Workspace
 
 Floats: TypeAlias = NDArray[np.float64]
 Objective: TypeAlias = Literal["user", "system"]
@@ -194,9 +195,8 @@ class FlowSolver:
         self.pairs = Pairs(number[roots], np.append(first, len(starts)).astype(np.int64), number[goals], demand)
         self.flows = self.background.copy()
         self._paths = Paths.none_yet(len(goals))
-        n_junctions = len(self._links.junctions)
-        self._trees = np.full((len(roots), n_junctions), -1, dtype=np.int32)
-        self._heap = Heap.build(n_junctions)
+        self._trees = np.full((len(roots), len(self._links.junctions)), -1, dtype=np.int32)
+        self._work = Workspace.build(self._links.graph)
         self._link_flows = np.empty(len(self._links.first) - 1)
         self._started = False
 
@@ -243,7 +243,7 @@ class FlowSolver:
         """Send all demand down the links of the cheapest paths; return the price paid for it."""
         links = self._links
         paid, stuck, self._paths = load_all(
-            links.roads, self.pairs, links.prices(at_flows), self._trees, self._heap, self._paths, self._link_flows
+            links.graph, self.pairs, links.prices(at_flows), self._trees, self._work, self._paths, self._link_flows
         )
         if stuck >= 0:
             origin, destination = self.labels[stuck]

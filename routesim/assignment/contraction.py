@@ -9,18 +9,19 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from routesim.assignment.trees import Floats, Ints, Longs, Roads
+from routesim.assignment.trees import Floats, Ints, Longs
 from routesim.kernels import kernel
+from routesim.roads.graph import Graph
 from routesim.roads.network import RoadNetwork
 
 
 class Links(NamedTuple):
-    """A graph of links sorted by tail; link k runs along the edges members[first[k] : first[k + 1]], in order.
+    """A graph of links in order of their tails; link k runs along the edges members[first[k] : first[k + 1]], in order.
 
     `junctions` holds the nodes that are left, ascending, and `number` the position of each node in it or -1.
     """
 
-    roads: Roads
+    graph: Graph
     first: Longs
     members: Ints
     junctions: Ints
@@ -43,21 +44,13 @@ def contract(network: RoadNetwork, ends: NDArray[np.int32]) -> Links:
     kept[ends] = True
     alive = _prune(network.tails, network.heads, kept, network.n_nodes)
     junction = alive & (kept | network.no_through | ~_passable(network.tails, network.heads, alive))
-    tails, heads, lengths, members = _walk(
-        network.indptr, network.out_edges, network.tails, network.heads, alive, junction
-    )
-    order = np.argsort(tails, kind="stable")
-    starts = np.concatenate(([0], np.cumsum(lengths)))
-    first = np.concatenate(([0], np.cumsum(lengths[order])))
-    place = np.arange(first[-1]) - np.repeat(first[:-1] - starts[:-1][order], lengths[order])
+    tails, heads, lengths, members = _walk(network.graph, alive, junction)
+    first = np.concatenate(([0], np.cumsum(lengths)))
     junctions = np.flatnonzero(junction).astype(np.int32)
     number = np.full(network.n_nodes, -1, dtype=np.int32)
     number[junctions] = np.arange(len(junctions), dtype=np.int32)
-    link_tails, link_heads = number[tails[order]], number[heads[order]]
-    indptr = np.zeros(len(junctions) + 1, dtype=np.int64)
-    np.cumsum(np.bincount(link_tails, minlength=len(junctions)), out=indptr[1:])
-    roads = Roads(indptr, link_tails, link_heads, network.no_through[junctions])
-    return Links(roads, first.astype(np.int64), members[place], junctions, number)
+    graph = Graph.build(number[tails], number[heads], len(junctions), no_through=network.no_through[junctions])
+    return Links(graph, first, members, junctions, number)
 
 
 def _neighbours(tails: Ints, heads: Ints, alive: NDArray[np.bool_]) -> Longs:
@@ -92,12 +85,11 @@ def _passable(tails: Ints, heads: Ints, alive: NDArray[np.bool_]) -> NDArray[np.
 
 
 @kernel
-def _walk(
-    indptr: Longs, out_edges: Ints, tails: Ints, heads: Ints, alive: NDArray[np.bool_], junction: NDArray[np.bool_]
-) -> tuple[Ints, Ints, Longs, Ints]:
+def _walk(graph: Graph, alive: NDArray[np.bool_], junction: NDArray[np.bool_]) -> tuple[Ints, Ints, Longs, Ints]:
     """Follow every edge out of a junction to the next one; leave out what comes back or leads nowhere."""
-    link_tails, link_heads = np.empty(len(tails), dtype=np.int32), np.empty(len(tails), dtype=np.int32)
-    lengths, members = np.empty(len(tails), dtype=np.int64), np.empty(len(tails), dtype=np.int32)
+    indptr, out_edges, heads = graph.indptr, graph.out_edges, graph.heads
+    link_tails, link_heads = np.empty(len(heads), dtype=np.int32), np.empty(len(heads), dtype=np.int32)
+    lengths, members = np.empty(len(heads), dtype=np.int64), np.empty(len(heads), dtype=np.int32)
     links = used = 0
     for start in range(len(alive)):
         if not junction[start]:

@@ -16,7 +16,7 @@ from routesim.demand.demand import HOUR_S, Demand
 from routesim.errors import InputError
 from routesim.roads.cities import load_city, load_zones
 from routesim.roads.network import RoadNetwork
-from routesim.roads.shortest import Graph, Workspace, shortest_tree
+from routesim.roads.shortest import Workspace, shortest_tree
 
 SYNTHETIC_ZONES = 24
 # Vehicles an hour at which the user equilibrium's mean trip takes about 1.5 times as long as on empty roads: a heavy
@@ -69,8 +69,7 @@ def synthetic_zones(network: RoadNetwork, k: int = SYNTHETIC_ZONES) -> tuple[Syn
     """
     if k < 2:
         raise InputError(f"demand needs at least two zones, got k={k}")
-    graph = Graph(network.indptr, network.out_edges, network.tails, network.heads, network.no_through)
-    work = Workspace.build(graph)
+    graph, work = network.graph, Workspace.build(network.graph)
     middle = np.hypot(network.x - np.nanmean(network.x), network.y - np.nanmean(network.y))
     chosen = [int(np.nanargmin(middle))]
     times = [shortest_tree(graph, network.free_flow_s, chosen[0], workspace=work)[0]]

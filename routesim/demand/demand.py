@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from routesim.demand.tntp import read_tntp_trips
 from routesim.errors import InputError, NoPathError
 from routesim.roads.network import RoadNetwork
-from routesim.roads.shortest import Graph, Workspace, shortest_tree
+from routesim.roads.shortest import Workspace, shortest_tree
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int32]
@@ -222,7 +222,7 @@ def resolve(network: RoadNetwork, places: Sequence[Hashable]) -> Indices:
 
 
 def _times_between(network: RoadNetwork, labels: Sequence[Hashable]) -> Floats:
-    graph = Graph(network.indptr, network.out_edges, network.tails, network.heads, network.no_through)
+    graph = network.graph
     nodes, work = resolve(network, labels), Workspace.build(graph)
     times = np.stack([shortest_tree(graph, network.free_flow_s, int(node), workspace=work)[0][nodes] for node in nodes])
     far = np.argwhere(~np.isfinite(times))

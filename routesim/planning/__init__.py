@@ -119,7 +119,6 @@ def _choices(actions: ActionSet) -> PathSet | RoadGraph:
     if graph is None:
         return PathSet(actions.indptr, actions.indices, actions.n_edges, actions.first_action, actions.rates)
     origins, destinations = (np.array(ends) for ends in zip(*actions.ends, strict=True))
-    usable = np.ones(len(graph.heads), dtype=np.bool_)
     if graph.no_through.any():
         if len(actions.ends) > 1:
             raise InputError(
@@ -130,6 +129,5 @@ def _choices(actions: ActionSet) -> PathSet | RoadGraph:
         usable = (~graph.no_through[graph.heads] | (graph.heads == destinations[0])) & (
             ~graph.no_through[graph.tails] | (graph.tails == origins[0])
         )
-    out_edges = graph.out_edges[usable[graph.out_edges]]
-    indptr = np.concatenate(([0], np.cumsum(usable[graph.out_edges])))[graph.indptr]
-    return RoadGraph(graph.tails, graph.heads, indptr, out_edges, origins, destinations, actions.rates)
+        graph = graph.restricted(usable)
+    return RoadGraph(graph, origins, destinations, actions.rates)

@@ -126,7 +126,7 @@ class Layout:
     @cached_property
     def places(self) -> NDArray[np.float64]:
         """The place of every node."""
-        network = self._network
+        network, graph = self._network, self._network.graph
         places = np.zeros((network.n_nodes, 2))
         widest = max(len(layer) for layer in self._layers)
         step = _SPAN / max(1, len(self._layers) - 1, widest - 1)
@@ -136,7 +136,7 @@ class Layout:
             for place, node in enumerate(order):
                 y = ((len(order) - 1) / 2 - place) * step
                 places[node] = (number - (len(self._layers) - 1) / 2) * step, y
-                for edge in network.out_edges[network.indptr[node] : network.indptr[node + 1]].tolist():
+                for edge in graph.out_edges[graph.indptr[node] : graph.indptr[node + 1]].tolist():
                     before.setdefault(int(network.heads[edge]), []).append(-y)
         return places
 

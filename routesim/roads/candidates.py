@@ -12,13 +12,12 @@ from numpy.typing import ArrayLike
 
 from routesim.errors import InputError
 from routesim.kernels import kernel
+from routesim.roads.graph import Edges, Graph
 from routesim.roads.shortest import (
     DONE,
     NOWHERE,
     ROUNDING,
-    Edges,
     Floats,
-    Graph,
     Workspace,
     checked,
     find,

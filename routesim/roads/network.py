@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     import networkx as nx
     import pandas as pd
     from scipy.spatial import cKDTree
+
+    from routesim.roads.graph import Graph
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -48,8 +50,8 @@ EDGE_NUMBERS: tuple[str, ...] = tuple(_EDGE_RULES)
 class RoadNetwork:
     """Directed roads in a fixed order, checked when built and read-only afterwards.
 
-    Edge `e` leads from node `tails[e]` to node `heads[e]`; the edges leaving node `i` are
-    `out_edges[indptr[i]:indptr[i + 1]]`, in ascending order. `labels[i]` is the name node `i` came with.
+    Edge `e` leads from node `tails[e]` to node `heads[e]`; `graph` finds the edges that leave a node. `labels[i]` is
+    the name node `i` came with.
 
     Nodes: `x` and `y` are longitude and latitude in degrees while `crs` is "EPSG:4326", otherwise planar
     coordinates in metres; NaN where a node came without. `no_through` marks zones of TNTP networks: a trip
@@ -91,8 +93,6 @@ class RoadNetwork:
     crs: str = GEOGRAPHIC
     name: str = ""
     attribution: str = ""
-    indptr: IntArray = field(init=False)
-    out_edges: IndexArray = field(init=False)
 
     def __post_init__(self) -> None:
         """Check every rule above; nothing invalid can be built."""
@@ -136,11 +136,6 @@ class RoadNetwork:
                 raise NetworkError(f"{text} must be a text, got {getattr(self, text)!r}")
         self._check_keys()
         self._check_places()
-        order = np.argsort(self.tails, kind="stable").astype(np.int32)
-        indptr = np.zeros(n_nodes + 1, dtype=np.int64)
-        np.cumsum(np.bincount(self.tails, minlength=n_nodes), out=indptr[1:])
-        put(self, "out_edges", order)
-        put(self, "indptr", indptr)
         self._freeze()
 
     def _check_keys(self) -> None:
@@ -230,6 +225,13 @@ class RoadNetwork:
     def n_edges(self) -> int:
         """How many directed edges there are."""
         return len(self.tails)
+
+    @cached_property
+    def graph(self) -> Graph:
+        """The roads as the graph that searches run on; made once."""
+        from routesim.roads.graph import Graph  # late: it compiles, which a network that is only drawn can do without
+
+        return Graph.build(self.tails, self.heads, self.n_nodes, no_through=self.no_through)
 
     @property
     def is_geographic(self) -> bool:

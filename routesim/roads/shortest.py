@@ -1,62 +1,39 @@
-"""Shortest paths on arrays of edges: the graph, the work arrays and the one compiled search.
+"""The one search for shortest paths: one heap, Dijkstra and A*, trees, their repair, and reading off a path.
 
 A path is an int32 array of edge indices. Parallel edges are distinct, self-loops are on no simple path, and
 an edge of infinite cost is closed. Nodes are indices here; whoever knows their labels re-raises with them.
+Nodes at the same cost leave the heap in the order of their indices, and of two ways to a node at the same cost
+the one found first stays. So of equally cheap paths every search finds the same.
 
-Compiled code that calls the search is in this file too: what is kept on disk is compiled anew when its own
-file changes, not when a file it calls does.
+What an edge costs is asked of `cost_of(costs, edge)`, which the compiler resolves by the type of `costs`: an array
+has a cost for each edge, and a NamedTuple of another module, registered with `priced_by`, works it out when the
+search comes to the edge, as the simulator does from its present counts.
+
+Banned turns will need nothing else here. Where a network has some, the graph to search has a node for each edge and
+an edge for each turn allowed; a type of costs prices a turn as the edge that it leads onto.
+
+The parts that other kernels are made of, `search` and `repair` among them, are compiled into these and not kept on
+disk by themselves. After a change here, delete what is on disk of those kernels (CONTRIBUTING says how).
 """
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
+from numba import types
+from numba.extending import overload
 from numpy.typing import ArrayLike, NDArray
 
 from routesim.errors import InputError, NoPathError
-from routesim.kernels import kernel
+from routesim.kernels import kernel, lean_part
+from routesim.roads.graph import Edges, Graph
 
-Edges = NDArray[np.int32]
 Floats = NDArray[np.float64]
 
-DONE = -1  # position of a node that has left the heap, or must never enter it
+# Instead of the place of a node in the heap: it is not there yet, or must not come there any more.
+ABSENT, DONE = -1, -2
 ROUNDING = 1e-9  # relative difference of costs that is put down to rounding
 NOWHERE = np.empty(0, dtype=np.int32)
-
-
-class Graph(NamedTuple):
-    """A directed multigraph: edge e leads from tails[e] to heads[e].
-
-    The edges out of node v are out_edges[indptr[v] : indptr[v + 1]], in ascending order. A path may start or
-    end at a no_through node, as at the zones of a TNTP network, but not pass through it.
-    """
-
-    indptr: NDArray[np.int64]
-    out_edges: Edges
-    tails: Edges
-    heads: Edges
-    no_through: NDArray[np.bool_]
-
-    @classmethod
-    def build(cls, tails: ArrayLike, heads: ArrayLike, n_nodes: int, *, no_through: ArrayLike | None = None) -> "Graph":
-        """Index the edges tails[e] -> heads[e] between the nodes 0 … n_nodes - 1."""
-        from_nodes, to_nodes = _end_nodes("tails", tails, n_nodes), _end_nodes("heads", heads, n_nodes)
-        if from_nodes.size != to_nodes.size:
-            raise InputError(f"tails and heads must be equally long, got {from_nodes.size} and {to_nodes.size}")
-        barred = np.array(np.zeros(n_nodes) if no_through is None else no_through, dtype=np.bool_)
-        if barred.shape != (n_nodes,):
-            raise InputError(f"no_through must have one entry a node ({n_nodes}), got shape {barred.shape}")
-        indptr, out_edges = sort_by(from_nodes, n_nodes)
-        return cls(indptr, out_edges, from_nodes, to_nodes, barred)
-
-    @property
-    def n_nodes(self) -> int:
-        """How many nodes there are."""
-        return len(self.indptr) - 1
-
-    def reverse(self) -> "Graph":
-        """Turn every edge round; it keeps its index."""
-        indptr, in_edges = sort_by(self.heads, self.n_nodes)
-        return Graph(indptr, in_edges, self.heads, self.tails, self.no_through)
 
 
 class Workspace(NamedTuple):
@@ -136,127 +113,205 @@ def _fitting(workspace: Workspace | None, graph: Graph) -> Workspace:
     return workspace
 
 
-def _end_nodes(name: str, given: ArrayLike, n_nodes: int) -> Edges:
-    nodes = np.asarray(given)
-    if nodes.ndim != 1 or (nodes.size and nodes.dtype.kind not in "iu"):
-        raise InputError(f"{name} must be a list of node indices, got shape {nodes.shape} of {nodes.dtype}")
-    outside = np.flatnonzero((nodes < 0) | (nodes >= n_nodes))
-    if outside.size:
-        edge = int(outside[0])
-        raise InputError(f"{name} must be in 0 … {n_nodes - 1}, got {nodes[edge]} at edge {edge}")
-    return np.require(nodes, np.int32, ("C", "W"))
+def cost_of(costs: Any, edge: int) -> float:
+    """Return the cost of an edge; in compiled code whatever `priced_by` says of this type of costs."""
+    return float(costs[edge])
 
 
-@kernel
-def sort_by(ends: Edges, n_nodes: int) -> tuple[NDArray[np.int64], Edges]:
-    """Sort the edges by one of their ends: where each node's edges begin, and the edges."""
-    indptr = np.zeros(n_nodes + 1, dtype=np.int64)
-    for node in ends:
-        indptr[node + 1] += 1
-    for node in range(n_nodes):
-        indptr[node + 1] += indptr[node]
-    free, order = indptr[:-1].copy(), np.empty(len(ends), dtype=np.int32)
-    for edge, node in enumerate(ends):
-        order[free[node]] = edge
-        free[node] += 1
-    return indptr, order
+def _specialise(belongs: Callable[[Any], bool], price: Callable[[Any, Any], Any]) -> None:
+    """Compile `cost_of` as the compiled `price` wherever the type of the costs belongs to it."""
+
+    def compiled(costs: Any, edge: Any) -> Any:
+        return price(costs, edge)
+
+    def chosen(costs: Any, edge: Any) -> Any:  # noqa: ARG001 - numba asks with types and takes the function for values
+        return compiled if belongs(costs) else None
+
+    overload(cost_of, inline="always")(chosen)
 
 
-@kernel
-def _sift_up(work: Workspace, slot: int) -> None:
-    """Move the node at `slot` of the heap up to its place; equal keys are ordered by node."""
-    heap, key, position = work.heap, work.key, work.position
-    node = heap[slot]
+def priced_by(kind: type, price: Callable[[Any, int], float]) -> None:
+    """Let compiled searches ask the compiled `price(costs, edge)` where the costs are a NamedTuple of this kind."""
+    _specialise(lambda costs: isinstance(costs, types.NamedTuple) and costs.instance_class is kind, price)
+
+
+@lean_part
+def _entry(costs: Floats, edge: int) -> float:
+    return costs[edge]  # type: ignore[no-any-return]  # numba knows better
+
+
+_specialise(lambda costs: isinstance(costs, types.Array), _entry)
+
+
+@lean_part
+def _push(key: Floats, position: Edges, heap: Edges, node: int, size: int) -> int:
+    """Put a node into a heap of `size` nodes, or move it up after its key fell; return the size.
+
+    Equal keys are ordered by node.
+    """
+    slot = position[node]
+    if slot < 0:
+        slot = size
+        size += 1
+    mine = key[node]
     while slot > 0:
         above = heap[(slot - 1) // 2]
-        if key[above] < key[node] or (key[above] == key[node] and above < node):
+        if key[above] < mine or (key[above] == mine and above < node):
             break
         heap[slot], position[above] = above, slot
         slot = (slot - 1) // 2
     heap[slot], position[node] = node, slot
+    return size
 
 
-@kernel
-def _sift_down(work: Workspace, size: int) -> None:
-    """Move the node on top of the heap down to its place."""
-    heap, key, position = work.heap, work.key, work.position
-    node, slot = heap[0], 0
-    while 2 * slot + 1 < size:
-        child = 2 * slot + 1
-        below = heap[child]
-        if child + 1 < size:
-            right = heap[child + 1]
-            if key[right] < key[below] or (key[right] == key[below] and right < below):
-                child, below = child + 1, right
-        if key[node] < key[below] or (key[node] == key[below] and node < below):
-            break
-        heap[slot], position[below] = below, slot
-        slot = child
-    heap[slot], position[node] = node, slot
+@lean_part
+def _pop(key: Floats, position: Edges, heap: Edges, size: int) -> int:
+    """Take the node of the least key off a heap of `size` nodes and mark it done."""
+    least = heap[0]
+    position[least] = DONE
+    size -= 1
+    if size > 0:
+        node, slot = heap[size], 0
+        mine = key[node]
+        while 2 * slot + 1 < size:
+            child = 2 * slot + 1
+            below = heap[child]
+            if child + 1 < size:
+                right = heap[child + 1]
+                if key[right] < key[below] or (key[right] == key[below] and right < below):
+                    child, below = child + 1, right
+            if mine < key[below] or (mine == key[below] and node < below):
+                break
+            heap[slot], position[below] = below, slot
+            slot = child
+        heap[slot], position[node] = node, slot
+    return int(least)
 
 
-@kernel
+@lean_part
 def search(
     graph: Graph,
-    costs: Floats,
+    costs: Any,
     origin: int,
     goal: int,
     potential: Floats,
+    scale: float,
     blocked: Edges,
     limit: float,
     work: Workspace,
 ) -> bool:
     """Say whether a path that avoids the `blocked` nodes reaches `goal` for less than `limit`, by A*.
 
-    Leaves distances and parent edges in `work`; a goal of -1 stands for all nodes. `potential` is the cost to
-    go from each node, to the goal or to a node beyond it, at costs no higher than these. Zeros make the
-    search Dijkstra's; an infinite potential bars a node.
+    Leaves distances and parent edges in `work`; a goal of -1 stands for all nodes. `scale` times `potential` is
+    the cost to go from each node, to the goal or to a node beyond it, at costs no higher than these. Zeros make
+    the search Dijkstra's; an infinite potential bars a node.
     """
     generation = work.generation[0] + 1
     work.generation[0] = generation
+    stamp, distance, key, parent, position = work.stamp, work.distance, work.key, work.parent, work.position
     for node in blocked:
-        work.stamp[node], work.position[node] = generation, DONE
-    beyond = potential[goal] if goal >= 0 else 0.0
-    work.stamp[origin], work.distance[origin], work.parent[origin] = generation, 0.0, -1
-    work.heap[0], work.position[origin], size = origin, 0, 1
+        stamp[node], position[node] = generation, DONE
+    beyond = scale * potential[goal] if goal >= 0 else 0.0
+    stamp[origin], distance[origin], parent[origin], position[origin] = generation, 0.0, -1, ABSENT
+    size = _push(key, position, work.heap, origin, 0)
     while size > 0:
-        node = work.heap[0]
-        if node == goal:
+        if work.heap[0] == goal:
             return True
-        work.position[node] = DONE
+        node = _pop(key, position, work.heap, size)
         size -= 1
-        if size > 0:
-            work.heap[0] = work.heap[size]
-            _sift_down(work, size)
         if graph.no_through[node] and node != origin:
             continue
-        for edge in graph.out_edges[graph.indptr[node] : graph.indptr[node + 1]]:
+        here = distance[node]
+        for slot in range(graph.indptr[node], graph.indptr[node + 1]):
+            edge = graph.out_edges[slot]
             head = graph.heads[edge]
-            seen = work.stamp[head] == generation
-            distance = work.distance[node] + costs[edge]
-            if seen and (work.position[head] == DONE or distance >= work.distance[head]):
+            seen = stamp[head] == generation
+            if (seen and position[head] == DONE) or potential[head] == np.inf:
                 continue
-            key = distance + max(0.0, potential[head] - beyond)
-            if key >= limit:
+            there = here + cost_of(costs, edge)
+            if seen and there >= distance[head]:
+                continue
+            bound = there + max(0.0, scale * potential[head] - beyond)
+            if bound >= limit:
                 continue
             if not seen:
-                work.stamp[head], work.position[head], work.heap[size] = generation, size, head
-                size += 1
-            work.distance[head], work.key[head], work.parent[head] = distance, key, edge
-            _sift_up(work, work.position[head])
+                stamp[head], position[head] = generation, ABSENT
+            distance[head], key[head], parent[head] = there, bound, edge
+            size = _push(key, position, work.heap, head, size)
     return False
 
 
+@lean_part
+def _relax(graph: Graph, costs: Any, node: int, parents: Edges, work: Workspace, size: int) -> int:
+    """Shorten the distances of the nodes that an edge out of `node` makes nearer; return the size of the heap."""
+    distance, here = work.distance, work.distance[node]
+    for slot in range(graph.indptr[node], graph.indptr[node + 1]):
+        edge = graph.out_edges[slot]
+        head, there = graph.heads[edge], here + cost_of(costs, edge)
+        if there < distance[head]:
+            distance[head], parents[head] = there, edge
+            size = _push(distance, work.position, work.heap, head, size)
+    return size
+
+
+@lean_part
+def repair(graph: Graph, costs: Any, origin: int, parents: Edges, work: Workspace) -> None:
+    """Make `parents`, a tree at other costs or all -1, the tree of shortest paths from `origin` at these.
+
+    Leaves the distance of every node in `work`. First come the distances along the old tree: from each node climb
+    to one whose distance is known, marking the way in the heap. They can only be too long; the nodes that an edge
+    makes nearer then start a Dijkstra search.
+    """
+    distance, position, stack = work.distance, work.position, work.heap
+    for node in range(len(parents)):
+        distance[node], position[node] = -1.0, ABSENT
+    distance[origin] = 0.0
+    for node in range(len(parents)):
+        depth, at = 0, node
+        while distance[at] < 0.0 and parents[at] >= 0:
+            stack[depth] = at
+            depth += 1
+            at = graph.tails[parents[at]]
+        if distance[at] < 0.0:
+            distance[at] = np.inf
+        reached = distance[at]
+        while depth > 0:
+            depth -= 1
+            at = stack[depth]
+            reached = reached + cost_of(costs, parents[at])
+            distance[at] = reached
+    size = 0
+    for node in range(len(parents)):
+        if distance[node] < np.inf and (node == origin or not graph.no_through[node]):
+            size = _relax(graph, costs, node, parents, work, size)
+    while size > 0:
+        node = _pop(distance, position, work.heap, size)
+        size -= 1
+        if node == origin or not graph.no_through[node]:
+            size = _relax(graph, costs, node, parents, work, size)
+
+
+@lean_part
+def write_path(graph: Graph, parents: Edges, goal: int, out: Edges) -> int:
+    """Write the path to `goal` to the start of `out`; return its length."""
+    length, edge = 0, parents[goal]
+    while edge >= 0:
+        length, edge = length + 1, parents[graph.tails[edge]]
+    place, edge = length, parents[goal]
+    while edge >= 0:
+        place -= 1
+        out[place], edge = edge, parents[graph.tails[edge]]
+    return length
+
+
 @kernel
-def trace(graph: Graph, goal: int, work: Workspace) -> Edges:
-    """Read the path to `goal` off the last search."""
-    length, edge = 0, work.parent[goal]
+def trace(graph: Graph, parents: Edges, goal: int) -> Edges:
+    """Read the path to `goal` off the parent edges of a search or a tree."""
+    length, edge = 0, parents[goal]
     while edge >= 0:
-        length, edge = length + 1, work.parent[graph.tails[edge]]
-    path, edge = np.empty(length, dtype=np.int32), work.parent[goal]
-    while edge >= 0:
-        length -= 1
-        path[length], edge = edge, work.parent[graph.tails[edge]]
+        length, edge = length + 1, parents[graph.tails[edge]]
+    path = np.empty(length, dtype=np.int32)
+    write_path(graph, parents, goal, path)
     return path
 
 
@@ -265,9 +320,9 @@ def find(
     graph: Graph, costs: Floats, origin: int, goal: int, potential: Floats, blocked: Edges, work: Workspace
 ) -> Edges:
     """Find the cheapest path, or one of no edges where none leads to `goal`."""
-    if not search(graph, costs, origin, goal, potential, blocked, np.inf, work):
+    if not search(graph, costs, origin, goal, potential, 1.0, blocked, np.inf, work):
         return np.empty(0, dtype=np.int32)
-    return trace(graph, goal, work)
+    return trace(graph, work.parent, goal)
 
 
 @kernel
@@ -275,7 +330,7 @@ def tree(
     graph: Graph, costs: Floats, origin: int, potential: Floats, limit: float, work: Workspace
 ) -> tuple[Floats, Edges]:
     """Find distance and parent edge of every node where distance plus potential is below `limit`."""
-    search(graph, costs, origin, -1, potential, work.heap[:0], limit, work)
+    search(graph, costs, origin, -1, potential, 1.0, work.heap[:0], limit, work)
     distances, parents = np.full(graph.indptr.size - 1, np.inf), np.full(graph.indptr.size - 1, np.int32(-1))
     for node in range(len(distances)):
         if work.stamp[node] == work.generation[0]:
@@ -301,8 +356,8 @@ def straighten(graph: Graph, costs: Floats, path: Edges, stretch: float, to_go: 
                 if cost <= stretch:
                     following = last
             start, end = int(graph.tails[path[first]]), int(graph.heads[path[max(first, last - 1)]])
-            if search(graph, costs, start, end, to_go, path[:0], cost * (1 - ROUNDING), work):
-                whole = np.concatenate((path[:first], trace(graph, end, work), path[last:]))
+            if search(graph, costs, start, end, to_go, 1.0, path[:0], cost * (1 - ROUNDING), work):
+                whole = np.concatenate((path[:first], trace(graph, work.parent, end), path[last:]))
                 path = without_loops(graph, whole, work)
                 changed = True
             else:

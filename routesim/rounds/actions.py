@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from routesim.checks import numbers, whole
 from routesim.errors import FewerPathsWarning, InputError, NoPathError
 from routesim.roads.candidates import all_paths, k_shortest, penalty_paths
+from routesim.roads.graph import Graph
 from routesim.roads.network import RoadNetwork
-from routesim.roads.shortest import Graph, Workspace, shortest_path
+from routesim.roads.shortest import Workspace, shortest_path
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -107,7 +108,7 @@ class ActionSet:
         the quickest; `"k-shortest"`, the k quickest, however alike; `"all"`, every simple path whatever `k`, an
         error if there are more than `limit`. Fewer paths than asked for are a FewerPathsWarning.
         """
-        graph = _graph(network)
+        graph = network.graph
         start, end = _ends(network, origin, destination)
         k = whole("k", k, least=1)
         try:
@@ -161,7 +162,7 @@ class ActionSet:
             indptr=np.zeros(1, dtype=np.int64),
             indices=np.empty(0, dtype=np.int32),
             first_action=np.zeros(2, dtype=np.int64),
-            graph=_graph(network),
+            graph=network.graph,
             ends=((start, end),),
             network=network,
         )
@@ -287,10 +288,6 @@ def _checked_path(number: int, path: Sequence[int]) -> tuple[int, ...]:
         twice = next(edge for edge in edges if edges.count(edge) > 1)
         raise InputError(f"action {number} uses edge {twice} twice; a path is simple, each edge at most once")
     return edges
-
-
-def _graph(network: RoadNetwork) -> Graph:
-    return Graph.build(network.tails, network.heads, network.n_nodes, no_through=network.no_through)
 
 
 def _ends(network: RoadNetwork, origin: Place, destination: Place) -> tuple[int, int]:

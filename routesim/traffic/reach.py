@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from routesim.errors import NoPathError
 from routesim.roads.network import RoadNetwork
-from routesim.roads.shortest import Graph, Workspace, shortest_tree
+from routesim.roads.shortest import Workspace, shortest_tree
 
 Floats = NDArray[np.float64]
 Nodes = NDArray[np.int32]
@@ -30,8 +30,7 @@ def check_reachable(network: RoadNetwork, origins: Nodes, destinations: Nodes) -
 
 def times_to_go(network: RoadNetwork, goals: NDArray[np.integer]) -> Iterator[Floats]:
     """Yield, for each goal, the time to it from every node on empty roads."""
-    graph = Graph(network.indptr, network.out_edges, network.tails, network.heads, network.no_through)
-    reverse, work = graph.reverse(), Workspace.build(graph)
+    reverse, work = network.graph.reverse(), Workspace.build(network.graph)
     for goal in goals.tolist():
         yield shortest_tree(reverse, network.free_flow_s, goal, workspace=work)[0]
 

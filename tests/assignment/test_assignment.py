@@ -125,8 +125,8 @@ def test_contraction_changes_no_distance(seed: int) -> None:
     for start in ends:
         before = distances(network.tails, network.heads, network.free_flow_s, network.n_nodes, start)[ends]
         after = distances(
-            links.roads.tails,
-            links.roads.heads,
+            links.graph.tails,
+            links.graph.heads,
             links.prices(network.free_flow_s),
             len(links.junctions),
             links.number[start],

@@ -1,5 +1,6 @@
 """Plans made edge by edge: what they promise, what they prove, and how they are played."""
 
+from dataclasses import replace
 from itertools import product
 
 import networkx as nx
@@ -21,7 +22,7 @@ from numpy.typing import NDArray
 
 from routesim.errors import InputError, NoPathError
 from routesim.planning.cycles import CyclePolicy, cycle_value, reorder, shortcut
-from routesim.planning.edgewise.choices import PathSet, RoadGraph, merge_edges, shortest_path
+from routesim.planning.edgewise.choices import PathSet, RoadGraph, merge_edges
 from routesim.planning.edgewise.count_policy import CountPolicy
 from routesim.planning.edgewise.edge_models import HistoryModel, MajorantModel
 from routesim.planning.edgewise.flow_cycles import exchanges, flow_cycle
@@ -29,6 +30,7 @@ from routesim.planning.edgewise.index_policy import IndexPolicy
 from routesim.planning.edgewise.planner import EdgewiseResult, plan_graph, plan_paths
 from routesim.planning.edgewise.prices import certified_bound
 from routesim.planning.edgewise.single_edge import best_averages, plain_window, toll_values
+from routesim.roads.graph import Graph
 
 Floats = NDArray[np.float64]
 
@@ -37,7 +39,7 @@ def grid_graph(side: int, *ends: tuple[int, int], rates: tuple[float, ...] = ())
     tails, heads = np.array(grid_edges(side), np.int32).T
     pairs = ends or ((0, side * side - 1),)
     origins, destinations = zip(*pairs, strict=True)
-    return RoadGraph.from_edges(tails, heads, side * side, origins, destinations, rates)
+    return RoadGraph(Graph.build(tails, heads, side * side), np.array(origins), np.array(destinations), np.array(rates))
 
 
 def averages_by_enumeration(rewards: Floats, price: float, window: int, longest: int) -> float:
@@ -261,11 +263,12 @@ class TestOrder:
         assert sorted(sequence.tolist()) == [0, 0, 1, 1]
 
     def test_exchanged_paths_use_the_same_edges(self) -> None:
-        graph = grid_graph(4)
+        choices = grid_graph(4)
+        graph = choices.graph
         rng = np.random.default_rng(0)
         seen = 0
         for _ in range(30):
-            one, other = (graph.best(-rng.uniform(size=graph.n_edges), 0)[1] for _ in range(2))
+            one, other = (choices.best(-rng.uniform(size=graph.n_edges), 0)[1] for _ in range(2))
             for pair in exchanges(graph, one, other):
                 seen += 1
                 np.testing.assert_array_equal(np.sort(np.concatenate(pair)), np.sort(np.concatenate([one, other])))
@@ -305,9 +308,9 @@ class TestGraph:
         for edge, (tail, head) in enumerate(grid_edges(6)):
             reference.add_edge(tail, head, cost=costs[edge])
         for destination in range(1, 36):
-            cost, path = shortest_path(costs, graph.tails, graph.heads, graph.indptr, graph.out_edges, 0, destination)
-            assert cost == pytest.approx(nx.shortest_path_length(reference, 0, destination, weight="cost"))
-            assert costs[path].sum() == pytest.approx(cost)
+            value, path = replace(graph, destinations=np.array([destination])).best(-costs, 0)
+            assert -value == pytest.approx(nx.shortest_path_length(reference, 0, destination, weight="cost"))
+            assert costs[path].sum() == pytest.approx(-value)
 
     def test_window_zero_is_the_shortest_path(self) -> None:
         rewards = reward_table("linear time", len(grid_edges(3)), 0, np.random.default_rng(2))
@@ -359,7 +362,7 @@ class TestGraph:
     def test_positive_rewards_and_missing_paths_are_refused(self) -> None:
         with pytest.raises(InputError, match=r"at most 0, got 1\.0 on edge 0"):
             plan_graph(grid_graph(3), np.ones((24, 3)), 2)
-        one_way = RoadGraph.from_edges(np.array([0], np.int32), np.array([1], np.int32), 2, [1], [0])
+        one_way = RoadGraph(Graph.build([0], [1], 2), np.array([1]), np.array([0]))
         with pytest.raises(NoPathError, match="from node 1 to node 0"):
             plan_graph(one_way, -np.ones((1, 3)), 2)
 

@@ -26,12 +26,13 @@ def two_roads() -> RoadNetwork:
 
 def test_edges_leaving_a_node_are_a_slice_of_out_edges() -> None:
     network = two_roads()
-    assert (network.n_nodes, network.n_edges) == (3, 4)
+    graph = network.graph
+    assert (network.n_nodes, network.n_edges) == (graph.n_nodes, graph.n_edges) == (3, 4)
     for node in range(network.n_nodes):
-        leaving = network.out_edges[network.indptr[node] : network.indptr[node + 1]]
+        leaving = graph.out_edges[graph.indptr[node] : graph.indptr[node + 1]]
         assert leaving.tolist() == [e for e in range(network.n_edges) if network.tails[e] == node]
-    assert network.indptr.dtype == np.int64
-    assert {network.out_edges.dtype, network.tails.dtype, network.heads.dtype} == {np.dtype(np.int32)}
+    assert graph.indptr.dtype == np.int64
+    assert {graph.out_edges.dtype, graph.tails.dtype, network.tails.dtype, network.heads.dtype} == {np.dtype(np.int32)}
 
 
 def test_edges_keep_networkx_order_and_the_table_says_the_same() -> None:

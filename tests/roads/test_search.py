@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from path_cases import DIAMOND, Case, cases, diamonds, grid_case, split_twin
 
 from routesim.errors import InputError, NoPathError
-from routesim.roads.shortest import Graph, Workspace, find, shortest_path, shortest_tree, straighten, without_loops
+from routesim.roads.graph import Graph
+from routesim.roads.shortest import Workspace, find, shortest_path, shortest_tree, straighten, without_loops
 
 
 def test_diamond_tree_and_closing_a_side() -> None:

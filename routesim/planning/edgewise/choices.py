@@ -11,8 +11,10 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from routesim.errors import InputError, NoPathError
+from routesim.errors import InputError
 from routesim.kernels import kernel
+from routesim.roads.graph import Graph
+from routesim.roads.shortest import NOWHERE, Workspace, find, no_path
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -96,12 +98,9 @@ class PathSet:
 
 @dataclass(frozen=True)
 class RoadGraph:
-    """Every path of a graph from `origins[k]` to `destinations[k]`; `out_edges` lists its edges by tail."""
+    """Every path of a graph from `origins[k]` to `destinations[k]`."""
 
-    tails: Edges
-    heads: Edges
-    indptr: Ints
-    out_edges: Edges
+    graph: Graph
     origins: Ints
     destinations: Ints
     rates: Floats = field(default_factory=lambda: np.empty(0))
@@ -116,43 +115,10 @@ class RoadGraph:
             raise InputError(f"origin and destination must differ, got node {self.origins[0]} twice")
         object.__setattr__(self, "rates", _checked_rates(self.rates if self.rates.size else None, n_pairs))
 
-    @classmethod
-    def from_edges(
-        cls,
-        tails: Edges,
-        heads: Edges,
-        n_nodes: int,
-        origins: Sequence[int],
-        destinations: Sequence[int],
-        rates: Sequence[float] = (),
-    ) -> "RoadGraph":
-        """Build from the two ends of every edge."""
-        out_edges = np.argsort(tails, kind="stable").astype(np.int32)
-        indptr = np.searchsorted(tails[out_edges], np.arange(n_nodes + 1)).astype(np.int64)
-        return cls(
-            np.ascontiguousarray(tails, np.int32),
-            np.ascontiguousarray(heads, np.int32),
-            indptr,
-            out_edges,
-            np.asarray(origins, np.int64),
-            np.asarray(destinations, np.int64),
-            np.asarray(rates, np.float64),
-        )
-
     @property
     def n_edges(self) -> int:
         """The number of edges."""
-        return self.tails.size
-
-    @property
-    def n_nodes(self) -> int:
-        """The number of nodes."""
-        return self.indptr.size - 1
-
-    @property
-    def arrays(self) -> tuple[Edges, Edges, Ints, Edges, Ints, Ints]:
-        """The arrays compiled code reads."""
-        return self.tails, self.heads, self.indptr, self.out_edges, self.origins, self.destinations
+        return self.graph.n_edges
 
     def edges_of(self, action: int | Sequence[int]) -> Edges:
         """Return the edges of an action, which is a sequence of them here."""
@@ -165,10 +131,12 @@ class RoadGraph:
     def best(self, values: Floats, pair: int) -> tuple[float, Edges]:
         """Return the largest sum of edge values of a pair's paths, rounded up, and the edges of that path."""
         origin, destination = int(self.origins[pair]), int(self.destinations[pair])
-        cost, path = shortest_path(-values, self.tails, self.heads, self.indptr, self.out_edges, origin, destination)
+        work = Workspace.build(self.graph)  # for each call: threads may share a plan
+        path = find(self.graph, -values, origin, destination, work.no_potential, NOWHERE, work)
         if path.size == 0:
-            raise NoPathError(f"no path leads from node {origin} to node {destination}")
-        return -cost * (1 - self.n_nodes * float(np.finfo(np.float64).eps)), path
+            raise no_path(origin, destination)
+        cost = float(work.distance[destination])
+        return -cost * (1 - self.graph.n_nodes * float(np.finfo(np.float64).eps)), path
 
 
 @kernel
@@ -184,103 +152,6 @@ def best_of_paths(index: Floats, indptr: Ints, indices: Edges, low: int, high: i
             best_total = total
             best = action
     return best
-
-
-@kernel
-def _search(
-    costs: Floats,
-    ends: Edges,
-    indptr: Ints,
-    order: Edges,
-    origin: int,
-    destination: int,
-    distance: Floats,
-    entered_by: Edges,
-) -> None:
-    """Dijkstra's algorithm on a binary heap, for costs of at least 0.
-
-    A destination of -1 reaches every node.
-    """
-    heap_key = np.empty(ends.size + 1)
-    heap_node = np.empty(ends.size + 1, np.int32)
-    distance[:] = np.inf
-    entered_by[:] = -1
-    distance[origin] = 0.0
-    heap_key[0] = 0.0
-    heap_node[0] = origin
-    size = 1
-    while size > 0:
-        key = heap_key[0]
-        node = heap_node[0]
-        size -= 1
-        last_key = heap_key[size]
-        last_node = heap_node[size]
-        at = 0
-        while True:
-            child = 2 * at + 1
-            if child >= size:
-                break
-            if child + 1 < size and heap_key[child + 1] < heap_key[child]:
-                child += 1
-            if heap_key[child] >= last_key:
-                break
-            heap_key[at] = heap_key[child]
-            heap_node[at] = heap_node[child]
-            at = child
-        heap_key[at] = last_key
-        heap_node[at] = last_node
-        if key > distance[node]:
-            continue
-        if node == destination:
-            break
-        for slot in range(indptr[node], indptr[node + 1]):
-            edge = order[slot]
-            end = ends[edge]
-            reached = key + costs[edge]
-            if reached < distance[end]:
-                distance[end] = reached
-                entered_by[end] = edge
-                at = size
-                size += 1
-                while at > 0:
-                    parent = (at - 1) >> 1
-                    if heap_key[parent] <= reached:
-                        break
-                    heap_key[at] = heap_key[parent]
-                    heap_node[at] = heap_node[parent]
-                    at = parent
-                heap_key[at] = reached
-                heap_node[at] = end
-
-
-@kernel
-def distances(costs: Floats, ends: Edges, indptr: Ints, order: Edges, origin: int) -> Floats:
-    """Distance of every node from `origin`; with edges ordered by head and their tails as ends, to it."""
-    distance = np.empty(indptr.size - 1)
-    _search(costs, ends, indptr, order, origin, -1, distance, np.empty(indptr.size - 1, np.int32))
-    return distance
-
-
-@kernel
-def shortest_path(
-    costs: Floats, tails: Edges, heads: Edges, indptr: Ints, out_edges: Edges, origin: int, destination: int
-) -> tuple[float, Edges]:
-    """Cost and edges of a shortest path; infinity and no edges where there is none."""
-    distance = np.empty(indptr.size - 1)
-    entered_by = np.empty(indptr.size - 1, np.int32)
-    _search(costs, heads, indptr, out_edges, origin, destination, distance, entered_by)
-    length = 0
-    node = destination
-    while entered_by[node] >= 0:
-        length += 1
-        node = tails[entered_by[node]]
-    path = np.empty(length, np.int32)
-    node = destination
-    while length > 0:
-        length -= 1
-        path[length] = entered_by[node]
-        node = tails[path[length]]
-    return distance[destination], path
 
 
 def merge_edges(paths: PathSet, rewards: Floats) -> tuple[PathSet, Floats, Ints]:

@@ -10,7 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from routesim.kernels import kernel
-from routesim.planning.edgewise.choices import PathSet, RoadGraph, best_of_paths, shortest_path
+from routesim.planning.edgewise.choices import PathSet, RoadGraph, best_of_paths
+from routesim.roads.graph import Graph
+from routesim.roads.shortest import Workspace, find
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -56,10 +58,8 @@ def _play_paths(
 
 @kernel
 def _play_graph(
-    tails: Edges,
-    heads: Edges,
-    indptr: Ints,
-    out_edges: Edges,
+    graph: Graph,
+    work: Workspace,
     origins: Ints,
     destinations: Ints,
     rewards: Floats,
@@ -76,7 +76,8 @@ def _play_graph(
     for now in range(pairs.size):
         for edge in range(costs.size):
             costs[edge] = max(0.0, -rewards[edge, counts[edge]] - tolls[edge])
-        _, path = shortest_path(costs, tails, heads, indptr, out_edges, origins[pairs[now]], destinations[pairs[now]])
+        origin, destination = origins[pairs[now]], destinations[pairs[now]]
+        path = find(graph, costs, origin, destination, work.no_potential, work.heap[:0], work)
         size = ends[now]
         while size + path.size > played.size:
             larger = np.empty(2 * played.size, np.int32)
@@ -121,7 +122,8 @@ class CountPolicy:
             _play_paths(choices.indptr, choices.indices, choices.first_action, *tables, actions, earned)
             return actions, earned
         ends = np.zeros(pairs.size + 1, np.int64)
-        played = _play_graph(*choices.arrays, *tables, ends, earned)
+        roads, work = choices.graph, Workspace.build(choices.graph)
+        played = _play_graph(roads, work, choices.origins, choices.destinations, *tables, ends, earned)
         return [played[ends[now] : ends[now + 1]] for now in range(pairs.size)], earned
 
 

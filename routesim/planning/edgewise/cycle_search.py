@@ -215,7 +215,7 @@ class GraphCycles:
         left = _MAX_EXCHANGES
         for one in range(len(cycle)):
             for other in range(one):
-                for pair in exchanges(self._graph, cycle[one], cycle[other]):
+                for pair in exchanges(self._graph.graph, cycle[one], cycle[other]):
                     left -= 1
                     if left < 0:
                         return cycle

@@ -15,6 +15,7 @@ from routesim.planning.edgewise.choices import PathSet, RoadGraph
 from routesim.planning.edgewise.count_policy import raise_to_hull
 from routesim.planning.edgewise.prices import find_prices
 from routesim.planning.edgewise.sharing import FlowSharing, PathSharing
+from routesim.roads.graph import Graph
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -97,7 +98,7 @@ def _cut_into_paths(graph: RoadGraph, edges: Ints, uses: Ints, n_paths: int) -> 
     """Return the paths that together use each edge so often; None if the numbers are not a flow."""
     leaving: dict[int, list[int]] = {}
     for edge, count in zip(edges.tolist(), uses.tolist(), strict=True):
-        leaving.setdefault(int(graph.tails[edge]), []).extend([edge] * count)
+        leaving.setdefault(int(graph.graph.tails[edge]), []).extend([edge] * count)
     paths = []
     for _ in range(n_paths):
         node, path = int(graph.origins[0]), list[int]()
@@ -106,7 +107,7 @@ def _cut_into_paths(graph: RoadGraph, edges: Ints, uses: Ints, n_paths: int) -> 
             if not leaving.get(node):
                 return None
             path.append(leaving[node].pop())
-            node = int(graph.heads[path[-1]])
+            node = int(graph.graph.heads[path[-1]])
             if node in visited:  # a circle: leave it out
                 path = path[: visited[node]]
                 visited = {seen: at for seen, at in visited.items() if at <= visited[node]}
@@ -115,7 +116,7 @@ def _cut_into_paths(graph: RoadGraph, edges: Ints, uses: Ints, n_paths: int) -> 
     return paths
 
 
-def exchanges(graph: RoadGraph, one: Edges, other: Edges) -> list[tuple[Edges, Edges]]:
+def exchanges(graph: Graph, one: Edges, other: Edges) -> list[tuple[Edges, Edges]]:
     """Return the pairs of paths that use the same edges as two paths, but part them differently.
 
     Between two nodes they share, the paths can exchange their ways; or, from a node on, all of the rest.
@@ -139,5 +140,5 @@ def exchanges(graph: RoadGraph, one: Edges, other: Edges) -> list[tuple[Edges, E
     return [pair for pair in pairs if _is_simple(graph, pair[0]) and _is_simple(graph, pair[1])]
 
 
-def _is_simple(graph: RoadGraph, path: Edges) -> bool:
+def _is_simple(graph: Graph, path: Edges) -> bool:
     return bool(np.unique(graph.heads[path]).size == path.size and graph.tails[path[0]] not in graph.heads[path])

@@ -2,13 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from routesim.kernels import kernel
-from routesim.planning.edgewise.choices import PathSet, RoadGraph, best_of_paths, shortest_path
+from routesim.planning.edgewise.choices import PathSet, RoadGraph, best_of_paths
 from routesim.planning.edgewise.single_edge import Window, toll_values
+from routesim.roads.graph import Graph
+from routesim.roads.shortest import Workspace, find
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -39,24 +42,33 @@ class EdgeValues:
         return cls(window, row, values)
 
 
+class _Tables(NamedTuple):
+    """What the index of an edge in a use history is read from: rewards by label, and the values that make tolls."""
+
+    rewards: Floats
+    labels: Ints
+    row: Ints
+    values: Floats
+
+
 @kernel
-def _indices(rewards: Floats, labels: Ints, row: Ints, values: Floats, histories: Ints, index: Floats) -> None:
-    mask = labels.size - 1
+def _indices(tables: _Tables, histories: Ints, index: Floats) -> None:
+    row, values, mask = tables.row, tables.values, tables.labels.size - 1
     for edge in range(index.size):
         history = histories[edge]
-        index[edge] = rewards[edge, labels[history]]
+        index[edge] = tables.rewards[edge, tables.labels[history]]
         if row[edge] >= 0:
             unused = (history << 1) & mask
             index[edge] += values[row[edge], unused | 1] - values[row[edge], unused]
 
 
 @kernel
-def _advance(histories: Ints, rewards: Floats, labels: Ints, used: Edges) -> float:
+def _advance(histories: Ints, tables: _Tables, used: Edges) -> float:
     """Collect the rewards of the used edges and move every history on by a round."""
-    mask = labels.size - 1
+    mask = tables.labels.size - 1
     earned = 0.0
     for edge in used:
-        earned += rewards[edge, labels[histories[edge]]]
+        earned += tables.rewards[edge, tables.labels[histories[edge]]]
     for edge in range(histories.size):
         histories[edge] = (histories[edge] << 1) & mask
     for edge in used:
@@ -69,50 +81,43 @@ def _play_paths(
     indptr: Ints,
     indices: Edges,
     first_action: Ints,
-    rewards: Floats,
-    labels: Ints,
-    row: Ints,
-    values: Floats,
+    tables: _Tables,
     pairs: Ints,
     histories: Ints,
     actions: Ints,
     earned: Floats,
 ) -> None:
-    index = np.empty(rewards.shape[0])
+    index = np.empty(histories.size)
     for now in range(pairs.size):
-        _indices(rewards, labels, row, values, histories, index)
+        _indices(tables, histories, index)
         pair = pairs[now]
         best = best_of_paths(index, indptr, indices, first_action[pair], first_action[pair + 1])
         actions[now] = best
-        earned[now] = _advance(histories, rewards, labels, indices[indptr[best] : indptr[best + 1]])
+        earned[now] = _advance(histories, tables, indices[indptr[best] : indptr[best + 1]])
 
 
 @kernel
 def _play_graph(
-    tails: Edges,
-    heads: Edges,
-    indptr: Ints,
-    out_edges: Edges,
+    graph: Graph,
+    work: Workspace,
     origins: Ints,
     destinations: Ints,
-    rewards: Floats,
-    labels: Ints,
-    row: Ints,
-    values: Floats,
+    tables: _Tables,
     pairs: Ints,
     histories: Ints,
     path_ends: Ints,
     earned: Floats,
 ) -> Edges:
     """Return the paths of all rounds one after the other; `path_ends` says where each ends."""
-    index = np.empty(rewards.shape[0])
+    index = np.empty(histories.size)
     played = np.empty(64 * pairs.size + 64, np.int32)
     size = 0
     for now in range(pairs.size):
-        _indices(rewards, labels, row, values, histories, index)
+        _indices(tables, histories, index)
         for edge in range(index.size):
             index[edge] = max(0.0, -index[edge])
-        _, path = shortest_path(index, tails, heads, indptr, out_edges, origins[pairs[now]], destinations[pairs[now]])
+        origin, destination = origins[pairs[now]], destinations[pairs[now]]
+        path = find(graph, index, origin, destination, work.no_potential, work.heap[:0], work)
         while size + path.size > played.size:
             larger = np.empty(2 * played.size, np.int32)
             larger[:size] = played[:size]
@@ -120,7 +125,7 @@ def _play_graph(
         played[size : size + path.size] = path
         size += path.size
         path_ends[now] = size
-        earned[now] = _advance(histories, rewards, labels, path)
+        earned[now] = _advance(histories, tables, path)
     return played[:size]
 
 
@@ -132,11 +137,15 @@ class IndexPolicy:
     rewards: Floats
     edge_values: EdgeValues
 
+    @property
+    def _tables(self) -> _Tables:
+        values = self.edge_values
+        return _Tables(self.rewards, values.window.labels, values.row, values.values)
+
     def indices(self, histories: Ints) -> Floats:
         """Return the index of every edge in its use history."""
         index = np.empty(self.choices.n_edges)
-        values = self.edge_values
-        _indices(self.rewards, values.window.labels, values.row, values.values, histories, index)
+        _indices(self._tables, histories, index)
         return index
 
     def use_histories(self, history: Sequence[int] | Sequence[Sequence[int]]) -> Ints:
@@ -159,13 +168,12 @@ class IndexPolicy:
         """
         state = np.zeros(self.choices.n_edges, np.int64) if histories is None else histories
         earned = np.empty(pairs.size)
-        values = self.edge_values
-        tables = (self.rewards, values.window.labels, values.row, values.values)
-        choices = self.choices
+        tables, choices = self._tables, self.choices
         if isinstance(choices, PathSet):
             actions = np.empty(pairs.size, np.int64)
-            _play_paths(choices.indptr, choices.indices, choices.first_action, *tables, pairs, state, actions, earned)
+            _play_paths(choices.indptr, choices.indices, choices.first_action, tables, pairs, state, actions, earned)
             return actions, earned
         ends = np.zeros(pairs.size + 1, np.int64)
-        played = _play_graph(*choices.arrays, *tables, pairs, state, ends[1:], earned)
+        roads, work = choices.graph, Workspace.build(choices.graph)
+        played = _play_graph(roads, work, choices.origins, choices.destinations, tables, pairs, state, ends[1:], earned)
         return [played[ends[now] : ends[now + 1]] for now in range(pairs.size)], earned

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 from scipy.sparse import coo_array
 
-from routesim.planning.edgewise.choices import Choices, PathSet, RoadGraph, distances
+from routesim.planning.edgewise.choices import Choices, PathSet, RoadGraph
+from routesim.roads.shortest import Workspace, tree
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -119,13 +120,10 @@ class FlowSharing:
     def __init__(
         self, graph: RoadGraph, start_edges: Ints, ceiling: Floats, start_prices: Floats | None = None
     ) -> None:
-        self._graph = graph
+        self._choices, self._reverse = graph, graph.graph.reverse()
         self._edges = np.unique(start_edges).astype(np.int64)
         self.shared_edges = self._edges
         self.shares: Floats = np.zeros(self._edges.size)
-        by_head = np.argsort(graph.heads, kind="stable").astype(np.int32)
-        self._in_edges = by_head
-        self._in_indptr = np.searchsorted(graph.heads[by_head], np.arange(graph.n_nodes + 1)).astype(np.int64)
         self._path_cost = np.inf if start_prices is None else float(self._cheapest_through(start_prices).min())
         # What a path over each edge costs at the least, that edge itself left out.
         self._least_rest = self._cheapest_through(ceiling) + ceiling
@@ -152,14 +150,15 @@ class FlowSharing:
 
     def _cheapest_through(self, prices: Floats) -> Floats:
         """Return the cost of the cheapest walk through each edge from the origin to the destination."""
-        graph = self._graph
-        there = distances(-prices, graph.heads, graph.indptr, graph.out_edges, int(graph.origins[0]))
-        back = distances(-prices, graph.tails, self._in_indptr, self._in_edges, int(graph.destinations[0]))
+        graph, reverse, work = self._choices.graph, self._reverse, Workspace.build(self._reverse)
+        costs, free = -prices, work.no_potential
+        there, _ = tree(graph, costs, int(self._choices.origins[0]), free, np.inf, work)
+        back, _ = tree(reverse, costs, int(self._choices.destinations[0]), free, np.inf, work)
         return np.asarray(there[graph.tails] - prices + back[graph.heads], np.float64)
 
     def solve(self, grid: Floats, heights: Floats, ceiling: Floats) -> tuple[float, Floats] | None:
         """Solve over the known edges; prices follow the differences of the node potentials."""
-        graph, edges = self._graph, self._edges
+        graph, edges = self._choices.graph, self._edges
         pieces = _pieces(grid, heights)
         # No edge is used where a path over it would cost more than a path did before; the margin leaves room for
         # what that was off.
@@ -177,7 +176,7 @@ class FlowSharing:
             shape=(nodes.size, row.size),
         )
         supply = np.zeros(nodes.size)
-        origin, destination = np.searchsorted(nodes, [graph.origins[0], graph.destinations[0]])
+        origin, destination = np.searchsorted(nodes, [self._choices.origins[0], self._choices.destinations[0]])
         supply[origin], supply[destination] = 1.0, -1.0
         result = solve_programme(-slope, matrix, supply, width)
         if result is None:

@@ -139,7 +139,7 @@ class WindowEngine:
             roads=self._roads(physics.overtaking),
             windows=Windows.build(n_edges),
             loads=Loads.build(n_edges),
-            search=core.Search.build(setting.network.n_nodes),
+            search=core.Search.build(setting.network.graph),
             teaching=Teaching.build(setting.feedback, n_edges, rates),
         )
         self.lessons = self._world.teaching.lessons
@@ -150,13 +150,8 @@ class WindowEngine:
         network, law = self._network, self._law
         alpha, capacity, beta = law.bpr or (np.empty(0), np.empty(0), np.empty(0))
         return core.Roads(
-            # Copies are writable: a read-only array would be another type to the compiler.
-            indptr=network.indptr.copy(),
-            out_edges=network.out_edges.copy(),
-            tails=network.tails.copy(),
-            heads=network.heads.copy(),
-            no_through=network.no_through.copy(),
-            free_flow=network.free_flow_s.copy(),
+            graph=network.graph,
+            free_flow=network.free_flow_s.copy(),  # writable: a read-only array would be another type to the compiler
             alpha=alpha,
             per_capacity=1.0 / capacity,
             beta=beta,

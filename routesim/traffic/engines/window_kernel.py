@@ -10,12 +10,15 @@ the same time are in order of their tags, serial * MOST_VEHICLES + vehicle.
 stops at one, so after the need is met it simply goes on.
 """
 
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from routesim.kernels import lean_kernel, prefetch
+from routesim.roads import shortest
+from routesim.roads.graph import Graph
+from routesim.roads.shortest import Workspace, priced_by
 from routesim.traffic.engines.event_queue import NEAR, NEVER, Queue, add, advance, key_of, replace, take, time_of
 from routesim.traffic.engines.fleet import COUNT, ENTERED, LENGTH, MOST_VEHICLES, START, Fleet
 from routesim.traffic.engines.noise import lognormal_factor
@@ -55,11 +58,7 @@ class Roads(NamedTuple):
     entries per window that are the capacity; else free_flow * table[row, count], with one row for all or one an edge.
     """
 
-    indptr: Ints
-    out_edges: Ints32
-    tails: Ints32
-    heads: Ints32
-    no_through: NDArray[np.bool_]
+    graph: Graph
     free_flow: Floats
     alpha: Floats
     per_capacity: Floats
@@ -73,23 +72,30 @@ class Roads(NamedTuple):
 
 
 class Search(NamedTuple):
-    """Work arrays of the search for a path at present counts; `to_go` bounds the cost from a node to a goal."""
+    """What the search for a path at present counts needs; `to_go` bounds the time from a node to each goal."""
 
     to_go: Floats
-    generation: Ints
-    stamp: Ints
-    distance: Floats
-    key: Floats
-    parent: Ints32
-    position: Ints32
-    heap: Ints32
+    work: Workspace
+    wanted: Ints
 
     @classmethod
-    def build(cls, n_nodes: int) -> "Search":
-        """Allocate them, without bounds."""
-        parent, position, heap = (np.empty(n_nodes, dtype=np.int32) for _ in range(3))
-        generation, stamp = np.zeros(1, dtype=np.int64), np.zeros(n_nodes, dtype=np.int64)
-        return cls(np.empty((0, 0)), generation, stamp, np.empty(n_nodes), np.empty(n_nodes), parent, position, heap)
+    def build(cls, graph: Graph) -> Self:
+        """Allocate it, without bounds."""
+        return cls(np.empty((0, 0)), Workspace.build(graph), np.empty(1, dtype=np.int64))
+
+
+class Present(NamedTuple):
+    """What edges cost at the counts of a moment, for `search` of `routesim.roads.shortest`.
+
+    Costs are seconds and tolls where `kind` is -1, and else what the router believes seconds to cost travellers of
+    this kind. Where the table of travel times is too short an edge counts as closed, and `wanted` is its count.
+    """
+
+    roads: Roads
+    windows: Windows
+    since: float
+    kind: int
+    wanted: Ints
 
 
 class World(NamedTuple):
@@ -123,113 +129,38 @@ def _time_at(roads: Roads, edge: int, count: int) -> float:
 
 
 @lean_kernel
-def _raise(search: Search, node: int, size: int) -> int:
-    """Move a node up in the search's heap, adding it where it is not there; return the size."""
-    key, position, heap = search.key, search.position, search.heap
-    slot = position[node]
-    if slot < 0:
-        slot = size
-        size += 1
-    while slot > 0:
-        above = heap[(slot - 1) // 2]
-        if key[above] < key[node] or (key[above] == key[node] and above < node):
-            break
-        heap[slot], position[above] = above, slot
-        slot = (slot - 1) // 2
-    heap[slot], position[node] = node, slot
-    return size
+def _cost_now(present: Present, edge: int) -> float:
+    """Return what an edge costs at the present count; infinite where the table of travel times is too short."""
+    roads = present.roads
+    count = count_on(present.windows, edge, present.since)
+    seconds = _time_at(roads, edge, count)
+    if np.isnan(seconds):
+        present.wanted[0] = max(present.wanted[0], count)
+        return np.inf
+    if present.kind >= 0:
+        return float(seconds * roads.weights[present.kind, edge] + roads.charge[edge])
+    return float(seconds + roads.toll[edge])
+
+
+priced_by(Present, _cost_now)
 
 
 @lean_kernel
-def _lower(search: Search, size: int) -> int:
-    """Take the node with the least key off a heap of `size`."""
-    key, position, heap = search.key, search.position, search.heap
-    least = heap[0]
-    size -= 1
-    if size > 0:
-        node, slot = heap[size], 0
-        while True:
-            child = 2 * slot + 1
-            if child >= size:
-                break
-            if child + 1 < size:
-                one, two = heap[child], heap[child + 1]
-                if key[two] < key[one] or (key[two] == key[one] and two < one):
-                    child += 1
-            below = heap[child]
-            if key[node] < key[below] or (key[node] == key[below] and node < below):
-                break
-            heap[slot], position[below] = below, slot
-            slot = child
-        heap[slot], position[node] = node, slot
-    return int(least)
+def _find(world: World, vehicle: int, origin: int, since: float, out: Ints32) -> int:
+    """Find the path of a vehicle that costs least at present counts and write it to `out`.
 
-
-@lean_kernel
-def _find(
-    roads: Roads,
-    windows: Windows,
-    search: Search,
-    origin: int,
-    goal: int,
-    row: int,
-    kind: int,
-    since: float,
-    out: Ints32,
-) -> int:
-    """Find the path that costs least at present counts, tolls included, by A*; write it to `out`.
-
-    Costs are seconds where `kind` is -1, and else what the router believes seconds to cost travellers of this kind.
     Returns its length, 0 where there is none, or -1 - count where the table of travel times is too short.
     """
-    search.generation[0] += 1
-    generation = search.generation[0]
-    steer = search.to_go.shape[0] > 0
+    fleet, roads, search = world.fleet, world.roads, world.search
+    kind = int(fleet.kind[vehicle]) if fleet.choice[vehicle] == WEIGHED else -1
+    potential = search.to_go[fleet.goal_row[vehicle]] if search.to_go.shape[0] > 0 else search.work.no_potential
     least = roads.least_weight[kind] if kind >= 0 else 1.0
-    search.stamp[origin], search.distance[origin], search.parent[origin] = generation, 0.0, -1
-    search.key[origin], search.position[origin] = 0.0, -1
-    size = _raise(search, origin, 0)
-    while size > 0:
-        node = _lower(search, size)
-        size -= 1
-        search.position[node] = -2
-        if node == goal:
-            length, edge = 0, search.parent[goal]
-            while edge >= 0:
-                length += 1
-                edge = search.parent[roads.tails[edge]]
-            place, edge = length, search.parent[goal]
-            while edge >= 0:
-                place -= 1
-                out[place] = edge
-                edge = search.parent[roads.tails[edge]]
-            return length
-        if roads.no_through[node] and node != origin:
-            continue
-        for edge in roads.out_edges[roads.indptr[node] : roads.indptr[node + 1]]:
-            head = roads.heads[edge]
-            seen = search.stamp[head] == generation
-            if seen and search.position[head] == -2:
-                continue
-            if steer and search.to_go[row, head] == np.inf:
-                continue
-            count = count_on(windows, edge, since)
-            cost = _time_at(roads, edge, count)
-            if np.isnan(cost):
-                return -1 - count
-            if kind >= 0:
-                cost = cost * roads.weights[kind, edge] + roads.charge[edge]
-            else:
-                cost += roads.toll[edge]
-            distance = search.distance[node] + cost
-            if seen and distance >= search.distance[head]:
-                continue
-            if not seen:
-                search.stamp[head], search.position[head] = generation, -1
-            search.distance[head], search.parent[head] = distance, edge
-            search.key[head] = distance + (least * search.to_go[row, head] if steer else 0.0)
-            size = _raise(search, head, size)
-    return 0
+    search.wanted[0] = -1
+    costs, goal = Present(roads, world.windows, since, kind, search.wanted), fleet.goal[vehicle]
+    found = shortest.search(roads.graph, costs, origin, goal, potential, least, out[:0], np.inf, search.work)
+    if search.wanted[0] >= 0:
+        return int(-1 - search.wanted[0])
+    return shortest.write_path(roads.graph, search.work.parent, goal, out) if found else 0
 
 
 @lean_kernel
@@ -275,15 +206,12 @@ def _choose(world: World, vehicle: int, now: float) -> int:
     fleet, clock, roads = world.fleet, world.clock, world.roads
     state, paths, used = fleet.state, fleet.paths, fleet.used
     driven, departs = state[vehicle, ENTERED], state[vehicle, LENGTH] == 0
-    if used[0] + driven + len(roads.indptr) - 1 > len(paths):
+    if used[0] + driven + len(roads.graph.indptr) - 1 > len(paths):
         return PATHS
     room = paths[used[0] + driven :]
     # Until the path is known, its start is the node of departure.
-    at = int(state[vehicle, START]) if departs else int(roads.heads[paths[state[vehicle, START] + driven - 1]])
-    kind = int(fleet.kind[vehicle]) if fleet.choice[vehicle] == WEIGHED else -1
-    since = now - world.rules.window_s
-    goal, row = fleet.goal[vehicle], fleet.goal_row[vehicle]
-    length = _find(roads, world.windows, world.search, at, goal, row, kind, since, room)
+    at = int(state[vehicle, START]) if departs else int(roads.graph.heads[paths[state[vehicle, START] + driven - 1]])
+    length = _find(world, vehicle, at, now - world.rules.window_s, room)
     if length < 0:
         clock[WANTED] = -1 - length
         return TIMES

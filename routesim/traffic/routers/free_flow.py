@@ -7,7 +7,7 @@ import numpy as np
 
 from routesim.assignment.assignment import load_cheapest
 from routesim.learners.shortest_path import ShortestPath
-from routesim.roads.shortest import Graph, Workspace, shortest_tree
+from routesim.roads.shortest import Workspace, shortest_tree, trace
 from routesim.traffic.protocol import Departures, Routes, TrafficTask
 from routesim.traffic.routers.base import Floats, Unteachable
 from routesim.traffic.routers.od_pairs import pair_numbers
@@ -27,17 +27,12 @@ class FreeFlowRouter(Unteachable):
     def route(self, departures: Departures) -> Routes:
         """Return the paths of these vehicles."""
         network = self._task.network
-        graph = Graph(network.indptr, network.out_edges, network.tails, network.heads, network.no_through)
-        work = Workspace.build(graph)
+        graph, work = network.graph, Workspace.build(network.graph)
         pairs, which = np.unique(pair_numbers(departures, network.n_nodes), return_inverse=True)
         paths: list[list[int]] = []
         origin, parents = -1, np.empty(0, dtype=np.int32)
         for start, goal in zip((pairs // network.n_nodes).tolist(), (pairs % network.n_nodes).tolist(), strict=True):
             if start != origin:
                 origin, (_, parents) = start, shortest_tree(graph, network.free_flow_s, start, workspace=work)
-            path, node = [], goal
-            while node != start:
-                path.append(int(parents[node]))
-                node = int(network.tails[parents[node]])
-            paths.append(path[::-1])
+            paths.append(trace(graph, parents, goal).tolist())
         return Routes.of(paths, which)
