@@ -7,7 +7,7 @@ import os
 import shlex
 import sys
 from pathlib import Path
-from typing import Annotated, cast
+from typing import Annotated
 
 import typer
 
@@ -201,8 +201,6 @@ def exit_code() -> int:
         from routesim.console import complain
         from routesim.errors import LostWorkerError, RoutesimError
 
-        # Every mistake in the words of a command; the class has no public name.
-        wrong_words = cast("type[typer.BadParameter]", typer.BadParameter.__mro__[2])
         try:
             code = int(app(standalone_mode=False) or 0)
             sys.stdout.flush()
@@ -218,7 +216,7 @@ def exit_code() -> int:
         except RoutesimError as mistake:
             complain(str(mistake))
             return 2
-        except wrong_words as mistake:
+        except typer.TyperException as mistake:  # every mistake in the words of a command
             complain(f"{mistake.format_message()} (`routesim --help` shows how)")
             return 2
         except BrokenPipeError:

@@ -28,6 +28,7 @@ def lean_kernel(function: Callable[_Parameters, _Result]) -> Callable[_Parameter
 
     Counting the references to an array argument is an atomic operation or two at every call, which took a third of
     the time in a loop of small steps. The caller in Python holds all arrays for as long as such a function runs.
+    numba has no public option for this; tests/test_interfaces.py notices when the private one changes.
     """
     options: dict[str, Any] = {"cache": True, "nogil": True, "_nrt": False}
     return cast("Callable[_Parameters, _Result]", numba.njit(**options)(function))

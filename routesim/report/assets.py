@@ -9,7 +9,7 @@ from importlib.metadata import distribution
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from branca.element import Element, MacroElement
+from branca.element import Element, Figure, MacroElement
 from jinja2 import Template
 
 from routesim.storage.files import whole_file
@@ -29,6 +29,13 @@ _HEAD = (
     f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
     '<meta name="viewport" content="width=device-width, initial-scale=1">'
     '<meta name="color-scheme" content="light dark"><link rel="icon" href="data:,">'
+)
+
+
+# What folium puts into the head for a map, but for the rule that forbids readers to enlarge the page.
+_MAP_STYLE = (
+    "<style>#{name} {{ position: relative; width: 100%; height: 100%; }} .leaflet-container {{ font-size: 1rem; }} "
+    "html, body {{ width: 100%; height: 100%; margin: 0; padding: 0; }}</style>"
 )
 
 
@@ -62,32 +69,52 @@ class Markup(MacroElement):
             figure.script.add_child(Inline(self.code), name=self.get_name())
 
 
+class Page(Figure):
+    """A page as branca makes it, which also says its language."""
+
+    _template = Template(
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n{{ this.header.render(**kwargs) }}\n</head>\n'
+        "<body>\n{{ this.html.render(**kwargs) }}\n</body>\n"
+        "<script>\n{{ this.script.render(**kwargs) }}\n</script>\n</html>\n"
+    )
+
+
+class MapHead(MacroElement):
+    """Replaces what a map before it put into the head, which branca keeps under the map's name."""
+
+    def __init__(self, made: "folium.Map") -> None:
+        super().__init__()
+        self._map = made
+
+    def render(self, **_: object) -> None:
+        """Put the style of the map into the figure."""
+        name = self._map.get_name()
+        self.get_root().header.add_child(Inline(_MAP_STYLE.format(name=name)), name=name)
+
+
 def bare_map(name: str) -> "folium.Map":
     """Return a folium map that asks nobody for anything and is always called the same."""
     import folium
 
     made = folium.Map(tiles=None, location=(0.0, 0.0), zoom_start=2, zoom_snap=0.25, zoom_delta=0.5, prefer_canvas=True)
-    made._id = name
+    made._id = name  # of many digits by chance otherwise, and the same page would be another file each time
     made.default_js, made.default_css = [], []
     return made
 
 
 def render(title: str, styles: str, parts: "list[folium.Map | Markup]") -> str:
     """Return a whole page of folium maps and markup in this order, with Leaflet inside."""
-    from branca.element import Figure
-
-    figure = Figure()
-    figure._id = "page"
+    figure = Page()
     figure.header.add_child(Inline(_HEAD), name="policy")
     figure.header.add_child(Inline(f"<title>{escape(title)}</title>"), name="page_title")
     figure.header.add_child(Inline(f"{leaflet_style()}<style>{styles}</style>"), name="style")
     figure.header.add_child(Inline(leaflet_script()), name="script")
     for part in parts:
         figure.add_child(part)
+        if not isinstance(part, Markup):
+            figure.add_child(MapHead(part))
     text: str = figure.render()
-    # folium forbids readers to enlarge the page, and leaves out its language.
-    text = re.sub(r'<meta name="viewport" content="width=device-width,\s+initial-scale=1.0, maximum[^>]*>', "", text)
-    return text.replace("<html>", '<html lang="en">', 1)
+    return text
 
 
 def escape(text: str) -> str:

@@ -1,61 +1,57 @@
 """The report of rounds: regret on arms, travel times on roads, and the record of loads and routes."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from routesim.learners.base import Traits
-from routesim.report.summary import Report, Row
+from routesim.report.summary import Group, Report, Row, best_learner, shortest_path_row
 from routesim.results.bands import Band, half_width, regret_band, standard_error
 from routesim.results.from_results import record_rounds
 from routesim.results.record import Record
 from routesim.results.run import Run, Scalar
-from routesim.scenario.kinds import AnyScenario, CityScenario
-from routesim.scenario.units import Unit, city_environment
+from routesim.roads.network import RoadNetwork
 
 Floats: TypeAlias = NDArray[np.float64]
-Group: TypeAlias = tuple[dict[str, Scalar], str, list[Run]]
+Groups: TypeAlias = Sequence[Group[Run]]
 
 TRACE_ROWS = 1000
 
 
-def report_rounds(scenario: AnyScenario, parts: Mapping[Unit, Run]) -> Report:
-    """Return the report of a scenario of arms or of roads in rounds."""
-    groups = _groups(parts)
+class RoadsPlayed(NamedTuple):
+    """The roads that rounds were played on, the routes there were in words, and whether trips have further costs."""
+
+    network: RoadNetwork
+    routes: str
+    costs: bool
+
+
+def report_rounds(title: str, groups: Groups, roads: RoadsPlayed | None = None) -> Report:
+    """Return the report of rounds on arms, or on roads; groups in the order in which they are to be shown."""
     panels: dict[str, dict[str, Band]] = {}
-    for setting, label, runs in groups:
-        panels.setdefault(words(setting), {})[label] = regret_band(runs)
-    labels = {label for _, label, _ in groups}
+    for group in groups:
+        panels.setdefault(words(group.setting), {})[group.label] = regret_band(group.runs)
+    labels = {group.label for group in groups}
     if len(panels) > len(labels):  # one panel for each learner, or for each setting, whichever are fewer
         turned: dict[str, dict[str, Band]] = {}
-        for title, bands in panels.items():
+        for panel, bands in panels.items():
             for label, band in bands.items():
-                turned.setdefault(label, {})[title] = band
+                turned.setdefault(label, {})[panel] = band
         panels = turned
-    record = _record(scenario, groups)
-    if isinstance(scenario, CityScenario):
-        rows = [_city_row(label, runs) for _, label, runs in groups]
-        told = _tell_city(scenario, rows)
+    record = _record(title, groups, None if roads is None else roads.network)
+    if roads is not None:
+        rows = [_city_row(group) for group in groups]
+        told = _tell_city(roads, rows, groups)
     else:
-        rows = [_regret_row(setting, label, runs) for setting, label, runs in groups]
-        told = _tell_arms(scenario, rows, groups)
+        rows = [_regret_row(group) for group in groups]
+        told = _tell_arms(rows, groups)
     return Report(record, rows, *told, panels, _trace(groups))
 
 
-def words(setting: Mapping[str, Scalar]) -> str:
+def words(setting: dict[str, Scalar]) -> str:
     """Return a setting in words."""
     return ", ".join(f"{name} {value}" for name, value in setting.items())
-
-
-def _groups(parts: Mapping[Unit, Run]) -> list[Group]:
-    """Return the replications of each setting and learner, in the order of the scenario."""
-    found: dict[tuple[int, int], Group] = {}
-    for unit in sorted(parts, key=lambda one: (one.setting_number, one.learner, one.replication)):
-        place = unit.setting_number, unit.learner
-        found.setdefault(place, (dict(unit.setting), unit.label, []))[2].append(parts[unit])
-    return list(found.values())
 
 
 def milestones(rounds: int) -> list[int]:
@@ -63,9 +59,10 @@ def milestones(rounds: int) -> list[int]:
     return [*(10**power for power in range(3, 19) if 10**power < rounds), rounds]
 
 
-def _regret_row(setting: dict[str, Scalar], label: str, runs: Sequence[Run]) -> Row:
+def _regret_row(group: Group[Run]) -> Row:
     """Return the average regret at each milestone with the half width of its band."""
-    row: Row = {**setting, "learner": label, "informed": bool(runs[0].details.get("informed", False))}
+    runs = group.runs
+    row: Row = {**group.setting, "learner": group.label, "informed": group.informed}
     row["mean_reward"] = _round(np.mean([_mean(run) for run in runs]))
     row["best_possible"] = _round(np.mean([run.comparator_value for run in runs]))
     for number in milestones(runs[0].rounds):
@@ -75,21 +72,22 @@ def _regret_row(setting: dict[str, Scalar], label: str, runs: Sequence[Run]) -> 
     return row
 
 
-def _tell_arms(scenario: Any, rows: list[Row], groups: list[Group]) -> tuple[str, list[str], list[list[str]], str]:
-    marks = milestones(groups[0][2][0].rounds)
-    columns = [*groups[0][0], "learner", *(f"{number:,}" for number in marks)]
+def _tell_arms(rows: list[Row], groups: Groups) -> tuple[str, list[str], list[list[str]], str]:
+    first = groups[0]
+    marks = milestones(first.runs[0].rounds)
+    columns = [*first.setting, "learner", *(f"{number:,}" for number in marks)]
     cells = [
         [
-            *(str(row[name]) for name in columns[: len(groups[0][0]) + 1]),
+            *(str(row[name]) for name in columns[: len(first.setting) + 1]),
             *(f"{row[f'average_regret_{number}']:.4f} ± {row[f'plus_minus_{number}']:.4f}" for number in marks),
         ]
         for row in rows
     ]
-    heading = f"average regret by rounds, mean ± 95 % band over {scenario.replications} replications"
+    heading = f"average regret by rounds, mean ± 95 % band over {len(first.runs)} replications"
     last = f"average_regret_{marks[-1]}"
     learning = [row for row in rows if not row["informed"]] or rows
     best = min(learning, key=lambda row: float(row[last]))
-    where = words({name: best[name] for name in groups[0][0]})
+    where = words({name: best[name] for name in first.setting})
     share = float(best["mean_reward"]) / float(best["best_possible"]) if float(best["best_possible"]) > 0 else 1.0
     verdict = (
         f"{best['learner']} did best of those that had to learn ({where}): it lost {float(best[last]):.4f} a round "
@@ -98,13 +96,14 @@ def _tell_arms(scenario: Any, rows: list[Row], groups: list[Group]) -> tuple[str
     return heading, columns, cells, verdict
 
 
-def _city_row(label: str, runs: Sequence[Run]) -> Row:
+def _city_row(group: Group[Run]) -> Row:
     """Return one learner's trips: over all rounds, and in the end, which is the last tenth of them.
 
     A trip that bothers its traveller counts for more than its seconds. `plus_minus_s` is the half width of the 95 %
     band of the mean over all rounds; `best_possible_s` and `best_in_the_end_s` are what the comparator reached, and
     `bound_s` is what nobody can go below.
     """
+    runs = group.runs
     trips = [-_mean(run) for run in runs]
     late = [-_late(run, run.expected_rewards) for run in runs]
     compared = [run.comparator_rewards for run in runs]
@@ -114,8 +113,8 @@ def _city_row(label: str, runs: Sequence[Run]) -> Row:
     ]
     end, best_end = float(np.mean(late)), float(np.mean(best_late))
     return {
-        "learner": label,
-        "informed": bool(runs[0].details.get("informed", False)),
+        "learner": group.label,
+        "informed": group.informed,
         "mean_trip_s": _round(np.mean(trips)),
         "plus_minus_s": _round(half_width(trips)),
         "mean_trip_in_the_end_s": _round(end),
@@ -127,8 +126,8 @@ def _city_row(label: str, runs: Sequence[Run]) -> Row:
     }
 
 
-def _tell_city(scenario: CityScenario, rows: list[Row]) -> tuple[str, list[str], list[list[str]], str]:
-    measure = "mean trip, s" if scenario.city.travellers is None else "mean cost, s"
+def _tell_city(roads: RoadsPlayed, rows: list[Row], groups: Groups) -> tuple[str, list[str], list[list[str]], str]:
+    measure = "mean cost, s" if roads.costs else "mean trip, s"
     columns = ["learner", measure, "in the end, s", "above the best possible"]
     cells = [
         [
@@ -139,52 +138,47 @@ def _tell_city(scenario: CityScenario, rows: list[Row]) -> tuple[str, list[str],
         ]
         for row in rows
     ]
-    found = city_environment(scenario).actions.n_actions
-    routes = "every path of the graph" if found is None else f"{found} routes"
-    if found is not None and found < scenario.city.routes and scenario.city.method != "all":
-        routes += f" (of {scenario.city.routes} asked for)"
-    heading = f"{routes}, {scenario.rounds:,} trips, {scenario.replications} replications"
+    runs = groups[0].runs
+    heading = f"{roads.routes}, {runs[0].rounds:,} trips, {len(runs)} replications"
     if float(rows[0]["bound_s"]) < float(rows[0]["best_possible_s"]) * (1 - 1e-9):
         heading += (
             f"; the best plan known takes {rows[0]['best_possible_s']:.1f} s, nobody can take less than "
             f"{rows[0]['bound_s']:.1f} s"
         )
-    return heading, columns, cells, _city_verdict(rows, {one.label: one.traits for one in scenario.learners})
+    return heading, columns, cells, _city_verdict(rows, groups)
 
 
-def _city_verdict(rows: list[Row], traits: Mapping[str, Traits]) -> str:
-    learning = [row for row in rows if not row["informed"] and traits[str(row["learner"])].learns]
-    best = min(learning or rows, key=lambda row: float(row["mean_trip_in_the_end_s"]))
+def _city_verdict(rows: list[Row], groups: Groups) -> str:
+    best, learning = best_learner(rows, groups, "mean_trip_in_the_end_s")
     trip = float(best["mean_trip_in_the_end_s"])
     told = (
         f"{best['learner']} did best{' of those that had to learn' if learning else ''}: {trip:.1f} s a trip in the "
         f"end, {abs(float(best['above_best'])):.1%} from the best possible"
     )
-    fixed = next((row for row in rows if traits[str(row["learner"])].takes_shortest_path), best)
-    if fixed is best:
+    fixed = shortest_path_row(rows, groups)
+    if fixed is None or fixed is best:
         return f"{told}."
     saved = 1 - trip / float(fixed["mean_trip_in_the_end_s"])
     return f"{told}, and {saved:.0%} less than sending everyone down the shortest path."
 
 
-def _record(scenario: AnyScenario, groups: list[Group]) -> Record:
-    several = len({words(setting) for setting, _, _ in groups}) > 1
-    labelled = {f"{words(setting)}: {label}" if several else label: runs for setting, label, runs in groups}
-    network = scenario.city.network() if isinstance(scenario, CityScenario) else None
-    return record_rounds(labelled, scenario.title, network)
+def _record(title: str, groups: Groups, network: RoadNetwork | None) -> Record:
+    several = len({words(group.setting) for group in groups}) > 1
+    labelled = {f"{words(group.setting)}: {group.label}" if several else group.label: group.runs for group in groups}
+    return record_rounds(labelled, title, network)
 
 
-def _trace(groups: list[Group]) -> Any:
+def _trace(groups: Groups) -> Any:
     """Return every run as at most some thousand rows; see the columns in the reference of results."""
     import pyarrow as pa
 
     tables = []
-    for setting, label, runs in groups:
-        for run in runs:
+    for group in groups:
+        for run in group.runs:
             ends = _ends(run)
             kept = np.unique(np.linspace(0, len(ends) - 1, min(len(ends), TRACE_ROWS)).round().astype(np.int64))
             columns: dict[str, Any] = {
-                name: [value] * len(kept) for name, value in {**setting, "learner": label}.items()
+                name: [value] * len(kept) for name, value in {**group.setting, "learner": group.label}.items()
             }
             columns |= {
                 "replication": np.full(len(kept), run.replication, dtype=np.int32),

@@ -1,79 +1,63 @@
 """The report of traffic in continuous time: mean trips beside equilibrium and optimum, and the record over time."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from routesim.assignment.assignment import assign
-from routesim.report.summary import Report, Row
+from routesim.assignment.references import References
+from routesim.report.summary import Group, Report, Row, best_learner, shortest_path_row
 from routesim.results.bands import Band, half_width
 from routesim.results.from_results import record_traffic
 from routesim.results.thinned_traffic import TrafficRun
-from routesim.scenario.kinds import TrafficScenario
-from routesim.scenario.units import Unit, simulator
-from routesim.traffic.routers.base import RouterTraits
-from routesim.traffic.simulator import TrafficSimulator
+from routesim.roads.network import RoadNetwork
 
 Floats: TypeAlias = NDArray[np.float64]
+Groups: TypeAlias = Sequence[Group[TrafficRun]]
 
 
-def report_traffic(scenario: TrafficScenario, parts: Mapping[Unit, TrafficRun]) -> Report:
-    """Return the report of a scenario in continuous time."""
-    world = simulator(scenario)
-    groups: dict[str, list[TrafficRun]] = {}
-    traits = {choice.label: choice.traits for choice in scenario.learners}
-    informed = {label: one.informed for label, one in traits.items()}
-    for unit in sorted(parts, key=lambda one: (one.learner, one.replication)):
-        groups.setdefault(unit.label, []).append(parts[unit])
-    user, system = _references(world)
-    rows = [_row(label, informed[label], runs, user, system) for label, runs in groups.items()]
+class RoadsDriven(NamedTuple):
+    """The roads of a simulation, its window, whether trips have further costs, and the static references."""
+
+    network: RoadNetwork
+    window_s: float
+    costs: bool
+    references: References
+
+
+def report_traffic(title: str, groups: Groups, roads: RoadsDriven) -> Report:
+    """Return the report of traffic in continuous time; groups in the order in which they are to be shown."""
+    user, system = roads.references
     record = record_traffic(
-        groups,
-        scenario.title,
-        world.network,
-        world.window_s,
-        informed=informed,
-        costs=world.trip_costs is not None,
+        {group.label: group.runs for group in groups},
+        title,
+        roads.network,
+        roads.window_s,
+        informed={group.label: group.informed for group in groups},
+        costs=roads.costs,
         references={"user equilibrium": user, "system optimum": system},
     )
     bands = {
         played.label: Band(record.step_ends.astype(np.int64), played.curve, played.lower, played.upper)
         for played in record.learners
     }
-    told = _tell(scenario, rows, traits, user, system)
-    return Report(record, rows, *told, {"": bands}, _trace(groups))
+    rows = [_row(group, roads.references) for group in groups]
+    return Report(record, rows, *_tell(roads, rows, groups), {"": bands}, _trace(groups))
 
 
-def _references(world: TrafficSimulator) -> tuple[float, float]:
-    """Return the mean trip of the demand's mean rates in the static user equilibrium and system optimum.
-
-    NaN where roads do not congest as the assignment assumes: by BPR with their own capacities.
-    """
-    if not world.physics.has_static_references or world.trip_costs is not None:
-        return float("nan"), float("nan")
-    if world.demand.end_s <= world.demand.start_s:
-        return float("nan"), float("nan")
-    # A thousandth is closer than the simulation's own chance; large cities would take minutes to do better.
-    user, system = (assign(world.network, world.demand, kind, relative_gap=1e-3) for kind in ("user", "system"))
-    return user.mean_travel_time_s, system.mean_travel_time_s
-
-
-def _row(label: str, informed: bool, runs: Sequence[TrafficRun], user: float, system: float) -> Row:
+def _row(group: Group[TrafficRun], references: References) -> Row:
+    runs = group.runs
     means = [float(run.summary.get("mean_travel_time_s", np.nan)) for run in runs]
     mean = float(np.mean(means))
-    row: Row = {"learner": label, "informed": informed}
+    row: Row = {"learner": group.label, "informed": group.informed}
     row |= {name: round(float(np.mean([float(run.summary[name]) for run in runs])), 3) for name in _COUNTS}
     numbers = {
         "mean_trip_s": mean,
         "plus_minus_s": float(half_width(means)),
         "median_trip_s": float(np.mean([run.quantiles[50] for run in runs])),
         "slowest_tenth_s": float(np.mean([run.quantiles[90] for run in runs])),
-        "user_equilibrium_s": user,
-        "system_optimum_s": system,
-        "excess_over_system_optimum": mean / system - 1,
-        "distance_to_user_equilibrium": mean / user - 1,
+        **references.beside(mean),
     }
     if "mean_cost" in runs[0].summary:
         costs = [float(run.summary["mean_cost"]) for run in runs]
@@ -84,10 +68,8 @@ def _row(label: str, informed: bool, runs: Sequence[TrafficRun], user: float, sy
 _COUNTS = ("vehicles", "arrived", "driving", "not_departed", "edge_entries", "measured_trips", "measured_unfinished")
 
 
-def _tell(
-    scenario: TrafficScenario, rows: list[Row], traits: Mapping[str, RouterTraits], user: float, system: float
-) -> tuple[str, list[str], list[list[str]], str]:
-    costs = scenario.traffic.travellers is not None
+def _tell(roads: RoadsDriven, rows: list[Row], groups: Groups) -> tuple[str, list[str], list[list[str]], str]:
+    costs, (user, system) = roads.costs, roads.references
     columns = ["router", "mean trip, s", "slowest tenth above, s", "mean cost" if costs else "above system optimum"]
     cells = []
     for row in rows:
@@ -103,7 +85,7 @@ def _tell(
                 last,
             ]
         )
-    heading = f"{rows[0]['vehicles']:,.0f} vehicles, {scenario.replications} replications"
+    heading = f"{rows[0]['vehicles']:,.0f} vehicles, {len(groups[0].runs)} replications"
     if np.isfinite(user):
         heading += (
             f"; static user equilibrium {user:.1f} s a trip, system optimum {system:.1f} s (references, no bounds)"
@@ -112,32 +94,31 @@ def _tell(
     measured = [row for row in rows if key in row]
     if not measured:
         return heading, columns, cells, "No trip that was to be measured ended."
-    learning = [row for row in measured if not row["informed"] and traits[str(row["learner"])].learns]
-    best = min(learning or measured, key=lambda row: float(row[key]))
+    best, learning = best_learner(measured, groups, key)
     unit = "cost" if costs else "s"
     among = " of those that were not told how roads congest" if learning else ""
     verdict = f"{best['learner']} did best{among}: {best[key]:.1f} {unit} a trip"
     if not costs and np.isfinite(system):
         verdict += f", {float(best['mean_trip_s']) / system - 1:+.1%} from the static system optimum"
-    fixed = next((row for row in rows if traits[str(row["learner"])].takes_shortest_path), best)
-    if fixed is not best and key in fixed:
+    fixed = shortest_path_row(rows, groups)
+    if fixed is not None and fixed is not best and key in fixed:
         saved = 1 - float(best[key]) / float(fixed[key])
         verdict += f", and {saved:.0%} less than sending everyone down the path that is quickest on empty roads"
     return heading, columns, cells, f"{verdict}."
 
 
-def _trace(groups: Mapping[str, Sequence[TrafficRun]]) -> Any:
+def _trace(groups: Groups) -> Any:
     """Return one row for each router, replication and step of departure."""
     import pyarrow as pa
 
     tables = []
-    for label, runs in groups.items():
-        for replication, run in enumerate(runs):
+    for group in groups:
+        for replication, run in enumerate(group.runs):
             steps = len(run.departures)
             with np.errstate(invalid="ignore", divide="ignore"):
                 mean = run.totals / run.arrived
             columns: dict[str, Any] = {
-                "learner": [label] * steps,
+                "learner": [group.label] * steps,
                 "replication": np.full(steps, replication, dtype=np.int32),
                 "start_s": run.start_s + np.arange(steps) * run.bin_s,
                 "departures": run.departures,

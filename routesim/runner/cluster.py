@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from routesim.errors import InputError, LostWorkerError, RoutesimError
-from routesim.runner.work import Listener, Unit, UnitJob, one_thread
+from routesim.runner.work import Listener, Runnable, UnitJob, one_thread
 from routesim.storage.folders import durable_folder
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def _keep(job: UnitJob, files: dict[str, bytes]) -> None:
             path.write_bytes(content)
 
 
-def _part_of(unit: Unit, number: int, topic: str) -> "dict[str, bytes] | RoutesimError":
+def _part_of(unit: Runnable, number: int, topic: str) -> "dict[str, bytes] | RoutesimError":
     """Run a unit on a worker and return the files of its part; a mistake is no reason to try again."""
     from distributed import get_worker
 

@@ -16,11 +16,11 @@ from routesim.runner.cluster import do_on_cluster
 from routesim.runner.local import Crew, cores
 from routesim.runner.outputs import Finished, ReportJob, about_scenario, versions
 from routesim.runner.sweep import write_sweep
+from routesim.runner.units import units
 from routesim.runner.work import Job, UnitJob
 from routesim.runner.workspace import Identity, Workspace, open_workspace, read_summary
 from routesim.scenario.files import fingerprint, points, to_toml
 from routesim.scenario.kinds import AnyScenario
-from routesim.scenario.units import units
 
 
 class Standing(NamedTuple):

@@ -22,11 +22,11 @@ from typing import Any
 from routesim.report.gis import write_gis
 from routesim.report.page import write_page
 from routesim.report.plots import plot_bands, write_plots
-from routesim.report.summary import report
+from routesim.runner.reports import report
+from routesim.runner.units import units
 from routesim.runner.work import Progress
 from routesim.scenario.files import fingerprint, to_toml
 from routesim.scenario.kinds import AnyScenario
-from routesim.scenario.units import units
 from routesim.storage.folders import SUMMARY, write_json
 
 FORMAT = 1

@@ -15,15 +15,15 @@ Listener: TypeAlias = Callable[["Job", int, bool], None]
 """Called with a job, how much of it is done, and whether it is finished."""
 
 
-class Part(Protocol):
-    """What a unit leaves."""
+class Savable(Protocol):
+    """What a unit leaves: its part of the result."""
 
     def save(self, folder: Path, /) -> None:
         """Write it into a new folder."""
 
 
-class Unit(Protocol):
-    """One run of a scenario: a learner in a setting, in one replication."""
+class Runnable(Protocol):
+    """A unit of work, such as one run of a scenario: a learner in a setting, in one replication."""
 
     @property
     def key(self) -> str:
@@ -37,10 +37,10 @@ class Unit(Protocol):
     def total(self) -> int:
         """How much progress it reports in all."""
 
-    def run(self, checkpoint: Path | None = None, progress: Progress | None = None) -> Part:
+    def run(self, checkpoint: Path | None = None, progress: Progress | None = None) -> Savable:
         """Do it, from `checkpoint` on if that is there, and the same to the last bit in every process."""
 
-    def load(self, folder: Path, /) -> Part:
+    def load(self, folder: Path, /) -> Savable:
         """Read a part that was saved."""
 
 
@@ -67,7 +67,7 @@ class Job(Protocol):
 class UnitJob:
     """A unit, the folder of its part, and where it keeps how far it is."""
 
-    unit: Unit
+    unit: Runnable
     target: Path
     checkpoint: Path
 

@@ -1,1 +1,1 @@
-"""Scenarios: a TOML file, or the name of a bundled one -> typed frozen values -> units to run."""
+"""Scenarios: a TOML file, or the name of a bundled one -> typed frozen values."""

@@ -186,15 +186,9 @@ class Traffic:
         if self.trip_cost is not None:
             numbers["mean_cost"] = float(np.nanmean(self.measured_cost(from_s, to_s))) if len(times) else float("nan")
         if references:
-            from routesim.assignment.assignment import assign  # upward on purpose: the references are assignments
+            from routesim.assignment.references import references as assigned
 
-            user, system = (assign(self.network, self.demand, kind) for kind in ("user", "system"))
-            numbers |= {
-                "user_equilibrium_s": user.mean_travel_time_s,
-                "system_optimum_s": system.mean_travel_time_s,
-                "excess_over_system_optimum": mean / system.mean_travel_time_s - 1,
-                "distance_to_user_equilibrium": mean / user.mean_travel_time_s - 1,
-            }
+            numbers |= assigned(self.network, self.demand).beside(mean)
         return numbers
 
     def save(self, folder: str | Path) -> None:

@@ -12,10 +12,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from routesim.errors import RoutesimError, ScenarioError
+from routesim.runner.units import units
 from routesim.scenario.bundled import scenario_names
 from routesim.scenario.files import load_scenario, parse_scenario, points
 from routesim.scenario.kinds import AnyScenario
-from routesim.scenario.units import units
 
 FOLDER = Path(__file__).parents[2] / "scenarios"
 TEXTS = {name: (FOLDER / f"{name}.toml").read_text(encoding="utf-8") for name in scenario_names()}

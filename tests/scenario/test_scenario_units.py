@@ -10,13 +10,13 @@ import pytest
 
 import routesim as rs
 from routesim.errors import InputError, RoutesimError, ScenarioError
-from routesim.report.summary import report
 from routesim.results.run import Run
 from routesim.results.thinned_traffic import TrafficRun
+from routesim.runner.reports import report
+from routesim.runner.units import Part, Unit, units
 from routesim.scenario.bundled import scenario_names
 from routesim.scenario.files import fingerprint, load_scenario, parse_scenario, points, scenario_schema, to_toml
 from routesim.scenario.kinds import AnyScenario
-from routesim.scenario.units import Part, Unit, units
 
 FOLDER = Path(__file__).parents[2] / "scenarios"
 

@@ -1,4 +1,4 @@
-"""Units: the single runs that a scenario consists of, each able to run anywhere and to come back from a folder."""
+"""Units: the single runs that a scenario consists of, each run in any process and read again from its folder."""
 
 import re
 from collections import OrderedDict

@@ -1,0 +1,55 @@
+"""The report of a scenario whose units have run: what they left, put together for the room that tells of it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from routesim.assignment.references import References, references
+from routesim.report.summary import Group, Report
+from routesim.report.summary_rounds import RoadsPlayed, report_rounds
+from routesim.report.summary_traffic import RoadsDriven, report_traffic
+from routesim.runner.units import Part, Unit, city_environment, simulator
+from routesim.scenario.kinds import AnyScenario, CityScenario, TrafficScenario
+from routesim.traffic.simulator import TrafficSimulator
+
+# Closer than the simulation's own chance; large cities would take minutes to do better.
+_RELATIVE_GAP = 1e-3
+
+
+def report(scenario: AnyScenario, parts: Mapping[Unit, Part]) -> Report:
+    """Return the report of all units of a scenario without a sweep."""
+    groups = _groups(scenario, parts)
+    if isinstance(scenario, TrafficScenario):
+        world = simulator(scenario)
+        roads = RoadsDriven(world.network, world.window_s, world.trip_costs is not None, _references(world))
+        return report_traffic(scenario.title, groups, roads)
+    return report_rounds(scenario.title, groups, _city(scenario) if isinstance(scenario, CityScenario) else None)
+
+
+def _groups(scenario: AnyScenario, parts: Mapping[Unit, Part]) -> list[Group[Any]]:
+    """Return the replications of each setting and learner, in the order of the scenario."""
+    found: dict[tuple[int, int], Group[Any]] = {}
+    for unit in sorted(parts, key=lambda one: (one.setting_number, one.learner, one.replication)):
+        place = unit.setting_number, unit.learner
+        if place not in found:
+            choice = scenario.learners[unit.learner]
+            traits = choice.traits
+            says = traits.informed, traits.learns, traits.takes_shortest_path
+            found[place] = Group(dict(unit.setting), unit.label, *says, [])
+        found[place].runs.append(parts[unit])
+    return list(found.values())
+
+
+def _city(scenario: CityScenario) -> RoadsPlayed:
+    city, found = scenario.city, city_environment(scenario).actions.n_actions
+    routes = "every path of the graph" if found is None else f"{found} routes"
+    if found is not None and found < city.routes and city.method != "all":
+        routes += f" (of {city.routes} asked for)"
+    return RoadsPlayed(city.network(), routes, city.travellers is not None)
+
+
+def _references(world: TrafficSimulator) -> References:
+    """Return the references, unknown where roads congest otherwise, trips have further costs, or all depart at once."""
+    lasts = world.demand.end_s > world.demand.start_s
+    if not world.physics.has_static_references or world.trip_costs is not None or not lasts:
+        return References()
+    return references(world.network, world.demand, _RELATIVE_GAP)
