@@ -6,8 +6,8 @@ A page asks for one with a line `<!-- generated: NAME -->`; NAME is a key of `PA
 import inspect
 import json
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import MISSING, dataclass, fields
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
@@ -42,7 +42,7 @@ def scenario_choices() -> str:
     lines: list[str] = []
     for title, choice in titles.items():
         lines += [f"### {title}", "", "| name | parameters with their defaults | |", "|---|---|---|"]
-        for name, maker in choice.makers.items():
+        for name, maker in choice.known.items():
             about = (maker.__doc__ or "").strip().splitlines()[0]
             lines.append(f"| `{name}` | {_parameters(maker)} | {_cell(about)} |")
         shared = {one: item for one, item in choice.model_fields.items() if one != "name"}
@@ -52,6 +52,43 @@ def scenario_choices() -> str:
             "",
         ]
     return "\n".join(lines)
+
+
+def learners() -> str:
+    """Return the reference of every learner."""
+    from routesim import registry
+
+    return _reference(registry.learners())
+
+
+def routers() -> str:
+    """Return the reference of every router."""
+    from routesim import registry
+
+    return _reference(registry.routers())
+
+
+def _reference(classes: Mapping[str, Any]) -> str:
+    return "\n".join(f"::: {one.__module__}.{name}" for name, one in classes.items())
+
+
+def learner_traits() -> str:
+    """Return what each learner says of itself, and what stands for it in traffic."""
+    from routesim import registry
+    from routesim.learners.base import Traits
+    from routesim.traffic.routers import as_router, in_traffic
+
+    lines = [
+        "| learner | `knows` | needs contexts | plays a whole graph | plays several OD pairs | learns | in traffic |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for name, kind in registry.learners().items():
+        traits = Traits.of(kind)
+        says = (traits.needs_contexts, traits.plays_whole_graph, traits.plays_several_pairs, traits.learns)
+        router = f"`{type(as_router(kind())).__name__}`" if in_traffic(kind) else ""
+        cells = [f"`{name}`", f'`"{traits.knows}"`', *("yes" if one else "" for one in says), router]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join([*lines, ""])
 
 
 def bundled_scenarios() -> str:
@@ -114,12 +151,14 @@ class _Word:
 
 def _models(waiting: list[Any]) -> Iterator[type[BaseModel]]:
     """Yield each model once, those inside it after it; things chosen by name have a chapter of their own."""
+    from routesim.scenario.choices import Choice
+
     seen: set[Any] = set()
     while waiting:
         one = waiting.pop(0)
         if not (isinstance(one, type) and issubclass(one, BaseModel)):
             waiting = [*get_args(one), *waiting]
-        elif one not in seen and not hasattr(one, "makers"):
+        elif one not in seen and not issubclass(one, Choice):
             seen.add(one)
             yield one
             waiting = [item.annotation for item in one.model_fields.values()] + waiting
@@ -186,15 +225,13 @@ def _number(value: float) -> str:
 
 
 def _parameters(maker: Any) -> str:
-    shown = []
-    for one in fields(maker):
-        if not one.init or one.name == "plan":
-            continue
-        if one.default is MISSING and one.default_factory is MISSING:
-            shown.append(f"`{one.name}` (needed)")
-        else:
-            shown.append(f"`{one.name} = {json.dumps(one.default)}`")
-    return ", ".join(shown)
+    from routesim import registry
+
+    needed, shown = registry.needed(maker), registry.settings(maker)
+    return ", ".join(
+        f"`{name}` (needed)" if name in needed else f"`{name} = {json.dumps(one.default)}`"
+        for name, one in shown.items()
+    )
 
 
 def _text(text: str | None) -> str:
@@ -214,6 +251,9 @@ PARTS = {
     "speed": speed,
     "bundled-scenarios": bundled_scenarios,
     "command-line": command_line,
+    "learner-traits": learner_traits,
+    "learners": learners,
+    "routers": routers,
     "scenario-choices": scenario_choices,
     "scenario-fields": scenario_fields,
 }

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import routesim as rs
+from routesim import registry
 
 PACKAGE = Path(rs.__file__).parent
 # Rooms from the ground up: a module imports from its own room and from those before it.
@@ -68,44 +69,28 @@ def test_a_module_imports_only_from_above(path: Path) -> None:
     assert imported_layers(path) - LATE.get(path.relative_to(PACKAGE).as_posix(), set()) <= allowed
 
 
-def test_the_public_names_are_these() -> None:
+def test_the_public_names_are_these_and_the_learners_and_routers() -> None:
     assert rs.__all__ == sorted(
-        [
+        {
+            *registry.learners(),
+            *registry.routers(),
             "ActionSet",
             "DrawnContexts",
             "compare",
             "UniformContexts",
             "Travellers",
             "RoadFeatures",
-            "LinearThompsonSampling",
-            "LinearGreedy",
-            "LinUCB",
             "GaussianContexts",
             "ContextualEnvironment",
             "Comparator",
-            "CARCB",
-            "CARCBRouter",
             "TripCosts",
             "Assignment",
             "Band",
-            "CARMAB",
-            "CARMABRouter",
-            "CompliantRouter",
             "Demand",
-            "EpsilonGreedy",
             "Feedback",
-            "FixedRouter",
-            "FreeFlowRouter",
-            "GreedyCongestion",
-            "GreedyRouter",
             "Learner",
-            "LogitRouter",
             "Observation",
-            "Oracle",
-            "PairLearnersRouter",
             "Plan",
-            "PlannedRouter",
-            "RandomPath",
             "RoadNetwork",
             "RoundEnvironment",
             "RoundsEnv",
@@ -114,12 +99,9 @@ def test_the_public_names_are_these() -> None:
             "Router",
             "RoutesimError",
             "Run",
-            "ShortestPath",
             "Task",
-            "ThompsonSampling",
             "Traffic",
             "TrafficSimulator",
-            "UCB1",
             "__version__",
             "assign",
             "congestion",
@@ -134,13 +116,29 @@ def test_the_public_names_are_these() -> None:
             "regret_band",
             "replicate",
             "run",
-        ]
+        }
     )
     assert dir(rs) == rs.__all__
     for name in rs.__all__:
         assert getattr(rs, name) is not None
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         _ = rs.nonsense
+
+
+def test_the_learners_and_routers_that_users_rely_on_stay() -> None:
+    learners = "CARCB CARMAB EpsilonGreedy GreedyCongestion LinUCB Oracle RandomPath ShortestPath ThompsonSampling UCB1"
+    routers = "CARCBRouter CARMABRouter CompliantRouter FreeFlowRouter GreedyRouter LogitRouter PlannedRouter"
+    assert set(learners.split()) <= set(registry.learners())
+    assert set(routers.split()) <= set(registry.routers())
+    assert set(registry.congestion_functions()) >= {
+        "inverse",
+        "reciprocal",
+        "linear",
+        "threshold",
+        "bpr",
+        "table",
+        "constant",
+    }
 
 
 @pytest.mark.parametrize("statement", ["import routesim", "import routesim.cli"])

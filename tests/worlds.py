@@ -6,6 +6,8 @@ import networkx as nx
 import numpy as np
 
 import routesim as rs
+from routesim import registry
+from routesim.learners.base import Traits
 from routesim.travellers.contexts import unit_vectors
 
 ROUNDS = 400
@@ -67,21 +69,27 @@ WORLDS: dict[str, Callable[[], rs.RoundEnvironment]] = {
     "known contexts, many paths": lambda: contexts(known=True, window=9, n_paths=7),
     "stochastic contexts, many paths": lambda: contexts(known=False, window=9, n_paths=7),
 }
-LISTED = [rs.CARMAB(confidence=1), rs.UCB1(), rs.ThompsonSampling(), rs.EpsilonGreedy(), rs.RandomPath()]
-INFORMED = [rs.GreedyCongestion(), rs.ShortestPath(), rs.Oracle()]
-ON_GRAPH = [rs.CARMAB(confidence=1, monotone=True), *INFORMED]
-LINEAR = [rs.CARCB(), rs.LinUCB(), rs.LinearThompsonSampling(), rs.LinearGreedy()]
+
+
+def players(**says: bool) -> list[rs.Learner]:
+    """One of each learner of the registry whose class says this of itself."""
+    chosen = [kind for kind in registry.learners().values() if says.items() <= Traits.of(kind)._asdict().items()]
+    return [rs.CARMAB(confidence=1) if kind is rs.CARMAB else kind() for kind in chosen]
+
+
+PLAIN, LINEAR = players(needs_contexts=False), players(needs_contexts=True)
+ON_GRAPH = [*players(plays_whole_graph=True), rs.CARMAB(confidence=1, monotone=True)]
 LEARNERS: dict[str, list[rs.Learner]] = {
-    "arms": [*LISTED, *INFORMED, rs.CARMAB(confidence=1, planner="karp"), rs.CARMAB(confidence=1, planner="edgewise")],
-    "no window": [*LISTED[:2], *INFORMED[2:], rs.CARMAB(planner="edgewise")],
-    "paths": [*LISTED, *INFORMED, rs.CARMAB(confidence=1, planner="edgewise")],
-    "long window": [LISTED[0], *INFORMED],
+    "arms": [*PLAIN, rs.CARMAB(confidence=1, planner="karp"), rs.CARMAB(confidence=1, planner="edgewise")],
+    "no window": [rs.CARMAB(confidence=1), rs.UCB1(), rs.Oracle(), rs.CARMAB(planner="edgewise")],
+    "paths": [*PLAIN, rs.CARMAB(confidence=1, planner="edgewise")],
+    "long window": players(plays_whole_graph=True),
     "graph": ON_GRAPH,
-    "pairs": [*LISTED, *INFORMED],
-    "pairs, long window": [LISTED[0], *INFORMED],
+    "pairs": players(plays_several_pairs=True),
+    "pairs, long window": players(plays_whole_graph=True, plays_several_pairs=True),
     "pairs on a graph": ON_GRAPH,
-    "known contexts": [*LISTED, *INFORMED, *LINEAR, rs.CARCB(skip_first=True), rs.CARCB("edgewise", ridge=0.1)],
-    "stochastic contexts": [*LISTED, *INFORMED, *LINEAR, rs.CARCB("edgewise", ridge=0.1)],
+    "known contexts": [*PLAIN, *LINEAR, rs.CARCB(skip_first=True), rs.CARCB("edgewise", ridge=0.1)],
+    "stochastic contexts": [*PLAIN, *LINEAR, rs.CARCB("edgewise", ridge=0.1)],
     "known contexts, many paths": [rs.CARCB(), rs.Oracle()],
     "stochastic contexts, many paths": [rs.CARCB(), rs.Oracle()],
 }

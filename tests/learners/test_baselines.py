@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from worlds import players
 
 import routesim as rs
 from routesim.errors import InputError
 
-UNINFORMED = [rs.CARMAB(confidence=1), rs.UCB1(), rs.ThompsonSampling(), rs.EpsilonGreedy(), rs.RandomPath()]
-ALL = [*UNINFORMED, rs.ShortestPath(), rs.GreedyCongestion(), rs.Oracle()]
+ALL = players(needs_contexts=False)
 
 
 def congested(noise_std: float = 0.3) -> rs.RoundEnvironment:

@@ -106,6 +106,12 @@ def test_feedback_in_another_order_gives_the_same_fit() -> None:
     assert again.visits.tolist() == pupil.visits.tolist()
     assert again.gram == pytest.approx(pupil.gram)
     assert again.moment == pytest.approx(pupil.moment)
+    penalised = rs.CARCBRouter(ridge=0.7)
+    penalised.start(pupil.task, np.random.default_rng(0))
+    for driven in pupil.seen:
+        penalised.learn(driven)
+    squares = pupil.gram + 0.7 * np.eye(len(pupil.moment))
+    assert penalised._fitted() == pytest.approx(np.linalg.solve(squares, pupil.moment))
 
 
 def test_carcb_finds_theta_and_ends_below_greedy_and_free_flow_in_cologne() -> None:
@@ -156,6 +162,8 @@ def test_mistakes_are_named() -> None:
         rs.TripCosts(costs.travellers, costs.features, [1.0])
     with pytest.raises(InputError, match="features of all 3 edges"):
         rs.TrafficSimulator(town([("s", "t", 1.0)] * 3), demand, trip_costs=costs)
+    with pytest.raises(InputError, match="ridge must be at least 0, got -1"):
+        rs.CARCBRouter(ridge=-1)
     with pytest.raises(InputError, match="interval_s"):
         rs.CARCBRouter(interval_s=None)
 
