@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from routesim.kernels import kernel
 from routesim.planning.howard import RELATIVE_TOLERANCE, Evaluation, HistoryGraph, improve
+from routesim.planning.hull import raise_to_hull
 
 MAX_EXACT_WINDOW = 16
 
@@ -198,8 +199,6 @@ def curves(rewards: Floats, patterns: Floats, position: Ints, grid: Floats, heig
 
     `position` is the place of each pattern's share of use in the grid.
     """
-    n_grid = grid.size
-    hull = np.empty(n_grid, np.int64)
     for edge in range(rewards.shape[0]):
         row = heights[edge]
         row[:] = -np.inf
@@ -208,22 +207,4 @@ def curves(rewards: Floats, patterns: Floats, position: Ints, grid: Floats, heig
             for label in range(rewards.shape[1]):
                 earned += patterns[pattern, label] * rewards[edge, label]
             row[position[pattern]] = max(row[position[pattern]], earned)
-        size = 0
-        for point in range(n_grid):
-            while size >= 2:
-                left = hull[size - 2]
-                middle = hull[size - 1]
-                if (row[middle] - row[left]) * (grid[point] - grid[left]) <= (row[point] - row[left]) * (
-                    grid[middle] - grid[left]
-                ):
-                    size -= 1
-                else:
-                    break
-            hull[size] = point
-            size += 1
-        for piece in range(size - 1):
-            left = hull[piece]
-            right = hull[piece + 1]
-            slope = (row[right] - row[left]) / (grid[right] - grid[left])
-            for point in range(left + 1, right):
-                row[point] = row[left] + slope * (grid[point] - grid[left])
+    raise_to_hull(grid, heights)
