@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from routesim.kernels import kernel
 from routesim.planning.edgewise.choices import PathSet, RoadGraph, best_of_paths
+from routesim.planning.hull import raise_to_hull
 from routesim.roads.graph import Graph
 from routesim.roads.shortest import Workspace, find
 
@@ -137,26 +138,8 @@ def even_use_curves(rewards: Floats) -> tuple[Floats, Floats]:
     grid = np.arange(counts + 1) / counts
     heights = np.zeros((rewards.shape[0], counts + 1))
     heights[:, 1:] = grid[1:] * rewards
-    for row in heights:
-        raise_to_hull(grid, row)
+    raise_to_hull(grid, heights)
     return grid, heights
-
-
-@kernel
-def raise_to_hull(grid: Floats, row: Floats) -> None:
-    """Replace a row of heights over `grid` by its concave hull."""
-    left = 0
-    while left < grid.size - 1:
-        steepest = left + 1
-        for right in range(left + 2, grid.size):
-            if (row[right] - row[left]) * (grid[steepest] - grid[left]) >= (row[steepest] - row[left]) * (
-                grid[right] - grid[left]
-            ):
-                steepest = right
-        slope = (row[steepest] - row[left]) / (grid[steepest] - grid[left])
-        for between in range(left + 1, steepest):
-            row[between] = row[left] + slope * (grid[between] - grid[left])
-        left = steepest
 
 
 class EvenUseModel:

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from routesim.planning.edgewise.choices import PathSet, RoadGraph
-from routesim.planning.edgewise.count_policy import raise_to_hull
 from routesim.planning.edgewise.prices import find_prices
 from routesim.planning.edgewise.sharing import FlowSharing, PathSharing
+from routesim.planning.hull import raise_to_hull
 from routesim.roads.graph import Graph
 
 Floats = NDArray[np.float64]
@@ -43,8 +43,7 @@ class PeriodModel:
         """Return the curves over whole numbers of uses."""
         grid = np.arange(self.period + 1) / self.period
         heights = np.einsum("ec,upc->eup", rewards, self._patterns).max(axis=2)
-        for row in heights:
-            raise_to_hull(grid, row)
+        raise_to_hull(grid, heights)
         return grid, heights
 
     def best_averages(self, rewards: Floats, prices: Floats) -> Floats:

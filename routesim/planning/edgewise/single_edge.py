@@ -17,6 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from routesim.kernels import kernel
+from routesim.planning.howard import RELATIVE_TOLERANCE, Evaluation, HistoryGraph, improve
+from routesim.planning.hull import raise_to_hull
 
 MAX_EXACT_WINDOW = 16
 
@@ -63,152 +65,61 @@ def block_rewards(rewards: Floats, window: int, n_blocks: int) -> Floats:
     return np.concatenate([rewards[:, np.minimum(fresh, window)].mean(axis=2), rewards[:, level]], axis=1)
 
 
-@dataclass(frozen=True)
-class Moves:
-    """The histories with at most some number of uses, and where moves lead (-1: out of the set)."""
+def _histories_within(window: Window, most_uses: int) -> tuple[Ints, HistoryGraph]:
+    """Return the histories of a window with at most `most_uses` uses, and where being unused and used leads.
 
-    histories: Ints
-    after: Ints  # place of the next history: column 0 unused, column 1 used
-    before: Ints  # places of the two histories that lead here, by the move that is this history's newest round
-
-
-def moves_within(window: Window, most_uses: int) -> Moves:
-    """Return the moves among the histories of a window with at most `most_uses` uses."""
+    An unused round earns nothing; what a use earns is left to be filled in.
+    """
     counts = plain_window(window.length).labels
     histories = np.flatnonzero(counts <= most_uses)
     place = np.full(counts.size + 1, -1, np.int64)
     place[histories] = np.arange(histories.size)
     unused = (histories << 1) & (counts.size - 1)
     earlier = histories >> 1
-    return Moves(
-        histories,
-        np.stack([place[unused], place[unused | 1]], axis=1),
-        np.stack([place[earlier], place[earlier | (counts.size >> 1)]], axis=1),
+    graph = HistoryGraph(
+        rewards=np.zeros((histories.size, 2)),
+        after=np.stack([place[unused], place[unused | 1]], axis=1),
+        before=np.stack([place[earlier], place[earlier | (counts.size >> 1)]], axis=1),
+        newest=(histories & 1).astype(np.int8),
     )
-
-
-@kernel
-def _improve_policy(
-    use_reward: Floats,
-    newest: NDArray[np.int8],
-    after: Ints,
-    before: Ints,
-    policy: NDArray[np.int8],
-    value: Floats,
-    order: Ints,
-    mark: Ints,
-    tolerance: float,
-) -> int:
-    """Howard's policy iteration.
-
-    Leaves its end in `policy` and `value`, returns a state of the best cycle.
-    """
-    n_states = use_reward.size
-    root = 0
-    for _ in range(500):
-        mark[:] = 0
-        best = -np.inf
-        for start in range(n_states):
-            state = start
-            while mark[state] == 0:
-                mark[state] = start + 1
-                state = after[state, policy[state]]
-            if mark[state] == start + 1:
-                total = 0.0
-                length = 0
-                step = state
-                while True:
-                    if policy[step]:
-                        total += use_reward[step]
-                    length += 1
-                    step = after[step, policy[step]]
-                    if step == state:
-                        break
-                if total / length > best:
-                    best = total / length
-                    root = state
-        # Values backwards from the best cycle: first along the policy, then turning the rest of the states
-        # towards it.
-        mark[root] = -1
-        value[root] = 0.0
-        order[0] = root
-        size = 1
-        for turn in range(2):
-            head = 0
-            while head < size:
-                state = order[head]
-                head += 1
-                move = newest[state]
-                for side in range(2):
-                    earlier = before[state, side]
-                    if earlier >= 0 and mark[earlier] != -1 and (turn == 1 or policy[earlier] == move):
-                        policy[earlier] = move
-                        value[earlier] = (use_reward[earlier] if move else 0.0) - best + value[state]
-                        mark[earlier] = -1
-                        order[size] = earlier
-                        size += 1
-            if size == n_states:
-                break
-        changed = False
-        for state in range(n_states):
-            if policy[state]:
-                other = value[after[state, 0]] - best
-            elif after[state, 1] >= 0:
-                other = use_reward[state] + value[after[state, 1]] - best
-            else:
-                continue
-            if other > value[state] + tolerance:
-                policy[state] = 1 - policy[state]
-                changed = True
-        if not changed:
-            break
-    return root
+    return histories, graph
 
 
 @kernel
 def _best_averages(
-    rewards: Floats,
-    prices: Floats,
-    labels: Ints,
-    newest: NDArray[np.int8],
-    after: Ints,
-    before: Ints,
-    averages: Floats,
-    patterns: Floats,
+    rewards: Floats, prices: Floats, labels: Ints, graph: HistoryGraph, averages: Floats, patterns: Floats
 ) -> None:
+    """Fill in the bounds and the use patterns of `best_averages`, on one set of histories."""
     n_states = labels.size
     policy = np.zeros(n_states, np.int8)
-    value = np.zeros(n_states)
-    use_reward = np.empty(n_states)
-    order = np.empty(n_states, np.int64)
-    mark = np.empty(n_states, np.int64)
+    values = np.zeros(n_states)
+    found = Evaluation(policy, values, np.empty(n_states, np.int32), np.empty(n_states, np.int32))
+    earned, after = graph.rewards, graph.after
     for edge in range(rewards.shape[0]):
         scale = abs(prices[edge])
         for label in range(rewards.shape[1]):
             scale = max(scale, abs(rewards[edge, label]))
         for state in range(n_states):
-            use_reward[state] = rewards[edge, labels[state]] - prices[edge]
-        root = _improve_policy(use_reward, newest, after, before, policy, value, order, mark, 1e-12 * scale)
+            earned[state, 1] = rewards[edge, labels[state]] - prices[edge]
+        _, root = improve(graph, found, RELATIVE_TOLERANCE * scale)
 
         largest = -np.inf
         size = scale
         for state in range(n_states):
-            size = max(size, abs(value[state]))
-            largest = max(largest, value[after[state, 0]] - value[state])
-            if after[state, 1] >= 0:
-                largest = max(largest, use_reward[state] + value[after[state, 1]] - value[state])
+            size = max(size, abs(values[state]))
+            for used in range(2):
+                if after[state, used] >= 0:
+                    largest = max(largest, earned[state, used] + values[after[state, used]] - values[state])
         averages[edge] = largest + 8 * 2.220446049250313e-16 * size  # three roundings of numbers of at most 4 * size
 
         patterns[edge, :] = 0.0
         length = 0
         state = root
-        while True:
+        while length == 0 or state != root:
             length += 1
             if policy[state]:
                 patterns[edge, labels[state]] += 1.0
             state = after[state, policy[state]]
-            if state == root:
-                break
         for label in range(patterns.shape[1]):
             patterns[edge, label] /= length
 
@@ -232,20 +143,11 @@ def best_averages(rewards: Floats, prices: Floats, window: Window) -> tuple[Floa
         gaining = np.count_nonzero(rewards > prices[:, None], axis=1)
         most_uses[falling] = np.minimum(gaining[falling], window.length)
     for most in np.unique(most_uses):
-        moves = moves_within(window, int(most))
+        histories, graph = _histories_within(window, int(most))
         rows = np.flatnonzero(most_uses == most)
         found_averages = np.empty(rows.size)
         found_patterns = np.empty((rows.size, rewards.shape[1]))
-        _best_averages(
-            rewards[rows],
-            prices[rows],
-            window.labels[moves.histories],
-            (moves.histories & 1).astype(np.int8),
-            moves.after,
-            moves.before,
-            found_averages,
-            found_patterns,
-        )
+        _best_averages(rewards[rows], prices[rows], window.labels[histories], graph, found_averages, found_patterns)
         averages[rows] = found_averages
         patterns[rows] = found_patterns
     return averages, patterns
@@ -297,8 +199,6 @@ def curves(rewards: Floats, patterns: Floats, position: Ints, grid: Floats, heig
 
     `position` is the place of each pattern's share of use in the grid.
     """
-    n_grid = grid.size
-    hull = np.empty(n_grid, np.int64)
     for edge in range(rewards.shape[0]):
         row = heights[edge]
         row[:] = -np.inf
@@ -307,22 +207,4 @@ def curves(rewards: Floats, patterns: Floats, position: Ints, grid: Floats, heig
             for label in range(rewards.shape[1]):
                 earned += patterns[pattern, label] * rewards[edge, label]
             row[position[pattern]] = max(row[position[pattern]], earned)
-        size = 0
-        for point in range(n_grid):
-            while size >= 2:
-                left = hull[size - 2]
-                middle = hull[size - 1]
-                if (row[middle] - row[left]) * (grid[point] - grid[left]) <= (row[point] - row[left]) * (
-                    grid[middle] - grid[left]
-                ):
-                    size -= 1
-                else:
-                    break
-            hull[size] = point
-            size += 1
-        for piece in range(size - 1):
-            left = hull[piece]
-            right = hull[piece + 1]
-            slope = (row[right] - row[left]) / (grid[right] - grid[left])
-            for point in range(left + 1, right):
-                row[point] = row[left] + slope * (grid[point] - grid[left])
+    raise_to_hull(grid, heights)

@@ -1,8 +1,7 @@
 """The exact planner: the cycle of largest mean reward in the graph of all joint histories.
 
-A history of `window` actions out of K is a base-K integer, the oldest action its leading digit. Action a leads
-from history h to (h * K + a) mod K**window, so the K successors of a history lie side by side in memory.
-Howard's policy iteration is the default, Karp's algorithm (the one in the paper) the reference for small graphs.
+Histories are numbered as in `planning/howard.py`. Howard's policy iteration is the default, Karp's algorithm (the one
+in the paper) the reference for small graphs.
 """
 
 from collections.abc import Sequence
@@ -15,6 +14,17 @@ from numpy.typing import NDArray
 from routesim.errors import InputError, TooManyStatesError
 from routesim.kernels import kernel
 from routesim.planning.base import Plan
+from routesim.planning.howard import (
+    RELATIVE_TOLERANCE,
+    Evaluation,
+    HistoryGraph,
+    best_cycle,
+    cycle_mean,
+    improve,
+    joint_after,
+    joint_histories,
+    value_histories,
+)
 from routesim.rounds.actions import ActionSet
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -25,10 +35,6 @@ MAX_ARCS = 1 << 25
 
 MAX_KARP_STATES = 1 << 12
 """Karp keeps a number for every pair of histories."""
-
-# Far above rounding noise, so that ties cannot make Howard turn in circles, and far below any real difference.
-_RELATIVE_TOLERANCE = 1e-12
-_IMPATIENCE = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,10 +96,11 @@ class ExactPlanner:
                     f'{self.window}: {n_states:,} histories; use method="exact", which gives the same answer'
                 )
             table = np.zeros(n_states, dtype=np.int32)
-            value = _karp(arcs, table)
+            value = _karp(joint_histories(arcs), Evaluation.of(table))
         else:
             table = arcs.argmax(axis=1).astype(np.int32) if start is None else start.policy.table.copy()
-            value = _howard(arcs, table, _RELATIVE_TOLERANCE * float(np.abs(arcs).max()), _IMPATIENCE)
+            tolerance = RELATIVE_TOLERANCE * float(np.abs(arcs).max())
+            value, _ = improve(joint_histories(arcs), Evaluation.of(table), tolerance)
         return self.with_table(table, value, method)
 
     def with_table(self, table: NDArray[np.int32], value: float, method: str) -> Plan[TablePolicy]:
@@ -118,16 +125,15 @@ def best_arcs(arcs: Floats, policy: NDArray[np.int32]) -> tuple[Floats, NDArray[
     each numbered history * K + action.
     """
     n_states, n_actions = arcs.shape
-    _howard(arcs, policy, _RELATIVE_TOLERANCE * float(np.abs(arcs).max()), _IMPATIENCE)
-    values = np.zeros(n_states)
-    mark, stack = np.empty((2, n_states), dtype=np.int32)
-    mean, anchor = _best_cycle(arcs, policy, mark)
-    _value_histories(arcs, policy, mean, anchor, values, mark, stack)
+    graph, found = joint_histories(arcs), Evaluation.of(policy)
+    improve(graph, found, RELATIVE_TOLERANCE * float(np.abs(arcs).max()))
+    mean, anchor = best_cycle(graph, policy, found.mark)
+    value_histories(graph, found, mean, anchor)
     state, cycle = anchor, list[int]()
     while not cycle or state != anchor:
         cycle.append(state * n_actions + int(policy[state]))
         state = cycle[-1] % n_states
-    return values, np.array(cycle, np.int64)
+    return found.values, np.array(cycle, np.int64)
 
 
 def fits(n_actions: int, window: int) -> bool:
@@ -179,73 +185,6 @@ def _fill_arc_rewards(
 
 
 @kernel
-def _howard(arcs: Floats, policy: NDArray[np.int32], tolerance: float, impatience: int) -> float:
-    """Improve `policy` in place until no action anywhere gains more than `tolerance`; return its cycle's mean.
-
-    Each turn finds the best cycle of the policy, values every history by what it earns above that mean on its
-    way to the cycle, and then takes better actions. The values only ever rise, so it ends; should rounding on a
-    huge graph still feign improvements, the tolerance grows every `impatience` turns until they are ignored.
-    """
-    n_states, n_actions = arcs.shape
-    block = n_states // n_actions
-    values = np.zeros(n_states)
-    mark = np.empty(n_states, dtype=np.int32)
-    stack = np.empty(n_states, dtype=np.int32)
-    turn = 0
-    while True:
-        mean, anchor = _best_cycle(arcs, policy, mark)
-        _value_histories(arcs, policy, mean, anchor, values, mark, stack)
-        improved = False
-        for leading in range(n_actions):
-            for rest in range(block):
-                state = leading * block + rest
-                best, choice = values[state] + tolerance, -1
-                for action in range(n_actions):
-                    worth = arcs[state, action] - mean + values[rest * n_actions + action]
-                    if worth > best:
-                        best, choice = worth, action
-                if choice >= 0:
-                    policy[state] = choice
-                    values[state] = best
-                    improved = True
-        if not improved:
-            return mean
-        turn += 1
-        if turn % impatience == 0:
-            tolerance *= 10.0
-
-
-@kernel
-def _best_cycle(arcs: Floats, policy: NDArray[np.int32], mark: NDArray[np.int32]) -> tuple[float, int]:
-    """Return the largest mean of the cycles that `policy` runs into, and a history on that cycle."""
-    n_states, n_actions = arcs.shape
-    best, anchor = -np.inf, -1
-    mark[:] = -1
-    for first in range(n_states):
-        state = first
-        while mark[state] < 0:
-            mark[state] = first
-            state = (state * n_actions + policy[state]) % n_states
-        if mark[state] == first:
-            mean = _cycle_mean(arcs, policy, state)
-            if mean > best:
-                best, anchor = mean, state
-    return best, anchor
-
-
-@kernel
-def _cycle_mean(arcs: Floats, policy: NDArray[np.int32], anchor: int) -> float:
-    """Return the mean reward of the cycle through `anchor`."""
-    n_states, n_actions = arcs.shape
-    total, length, state = 0.0, 0, anchor
-    while length == 0 or state != anchor:
-        total += arcs[state, policy[state]]
-        length += 1
-        state = (state * n_actions + policy[state]) % n_states
-    return total / length
-
-
-@kernel
 def _final_cycle(policy: NDArray[np.int32], n_actions: int) -> NDArray[np.int32]:
     """Return the actions that `policy` repeats for ever in the end, coming from history 0."""
     n_states = len(policy)
@@ -253,74 +192,20 @@ def _final_cycle(policy: NDArray[np.int32], n_actions: int) -> NDArray[np.int32]
     state = 0
     while not seen[state]:
         seen[state] = True
-        state = (state * n_actions + policy[state]) % n_states
+        state = joint_after(state, policy[state], n_actions, n_states)
     anchor, length = state, 0
     actions = np.empty(n_states, dtype=np.int32)
     while length == 0 or state != anchor:
         actions[length] = policy[state]
         length += 1
-        state = (state * n_actions + policy[state]) % n_states
+        state = joint_after(state, policy[state], n_actions, n_states)
     return actions[:length].copy()
 
 
 @kernel
-def _value_histories(
-    arcs: Floats,
-    policy: NDArray[np.int32],
-    mean: float,
-    anchor: int,
-    values: Floats,
-    mark: NDArray[np.int32],
-    stack: NDArray[np.int32],
-) -> None:
-    """Value each history by its rewards above `mean` on the way to `anchor`; lead those that miss it there."""
-    n_states, n_actions = arcs.shape
-    unknown, pending, valued, lost = 0, 1, 2, 3
-    mark[:] = unknown
-    mark[anchor] = valued
-    values[anchor] = 0.0
-    n_lost = 0
-    for first in range(n_states):
-        depth, state = 0, first
-        while mark[state] == unknown:
-            mark[state] = pending
-            stack[depth] = state
-            depth += 1
-            state = (state * n_actions + policy[state]) % n_states
-        reaches = mark[state] == valued
-        value = values[state]
-        if not reaches:
-            n_lost += depth
-        for level in range(depth - 1, -1, -1):
-            state = stack[level]
-            if reaches:
-                value += arcs[state, policy[state]] - mean
-                values[state] = value
-                mark[state] = valued
-            else:
-                mark[state] = lost
-    # Any history leads to any other in `window` actions, so this takes at most `window` sweeps.
-    while n_lost > 0:
-        for state in range(n_states):
-            if mark[state] != lost:
-                continue
-            first_successor = (state * n_actions) % n_states
-            best, choice = -np.inf, -1
-            for action in range(n_actions):
-                if mark[first_successor + action] == valued:
-                    worth = arcs[state, action] - mean + values[first_successor + action]
-                    if worth > best:
-                        best, choice = worth, action
-            if choice >= 0:
-                policy[state] = choice
-                values[state] = best
-                mark[state] = valued
-                n_lost -= 1
-
-
-@kernel
-def _karp(arcs: Floats, policy: NDArray[np.int32]) -> float:
-    """Karp's theorem over walks of 0 .. n steps from history 0; the cycle and the ways to it go into `policy`."""
+def _karp(graph: HistoryGraph, found: Evaluation) -> float:
+    """Karp's theorem over walks of 0 .. n steps from history 0; the cycle and the ways to it go into the policy."""
+    arcs, policy = graph.rewards, found.policy
     n_states, n_actions = arcs.shape
     block = n_states // n_actions
     walks = np.full((n_states + 1, n_states), -np.inf)
@@ -353,9 +238,6 @@ def _karp(arcs: Floats, policy: NDArray[np.int32]) -> float:
                 policy[origin] = action
                 state = origin
                 break
-    mean = _cycle_mean(arcs, policy, state)
-    values = np.zeros(n_states)
-    mark = np.empty(n_states, dtype=np.int32)
-    stack = np.empty(n_states, dtype=np.int32)
-    _value_histories(arcs, policy, mean, state, values, mark, stack)
+    mean = cycle_mean(graph, policy, state)
+    value_histories(graph, found, mean, state)
     return mean

@@ -11,6 +11,7 @@ from routesim.assignment.frank_wolfe import Prices
 from routesim.errors import InputError
 from routesim.kernels import kernel
 from routesim.learners.carmab import CARMAB
+from routesim.planning.hull import hull_corners
 from routesim.traffic.protocol import Departures, Driven, Routes, TrafficTask
 from routesim.traffic.routers.base import Feedback, Floats
 from routesim.traffic.routers.dealer import Dealer
@@ -101,22 +102,12 @@ def _convex_slopes(flows: Floats, totals: Floats, last: NDArray[np.int64], least
     Only the flows up to `last` count, and no slope is below `least`; later steps have the slope of the last one.
     """
     slopes = np.empty((len(totals), len(flows) - 1))
-    hull = np.empty(len(flows), dtype=np.int64)
+    corners = np.empty(len(flows), dtype=np.int64)
     for edge in range(len(totals)):
-        size = 0
-        for k in range(last[edge] + 1):
-            # A point on or above the line from the one before it to this one is not on the hull.
-            while size >= 2:
-                one, two = hull[size - 2], hull[size - 1]
-                rise = (totals[edge, two] - totals[edge, one]) * (flows[k] - flows[one])
-                if rise < (totals[edge, k] - totals[edge, one]) * (flows[two] - flows[one]):
-                    break
-                size -= 1
-            hull[size] = k
-            size += 1
+        size = hull_corners(flows, -totals[edge, : last[edge] + 1], corners)
         slope = least[edge]
         for piece in range(1, size):
-            one, two = hull[piece - 1], hull[piece]
+            one, two = corners[piece - 1], corners[piece]
             slope = max(slope, (totals[edge, two] - totals[edge, one]) / (flows[two] - flows[one]))
             slopes[edge, one:two] = slope
         slopes[edge, last[edge] :] = slope
