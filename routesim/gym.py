@@ -65,13 +65,13 @@ class RoundsEnv(gymnasium.Env[Seen, np.int64]):
         self._world, self.rounds = copy.copy(environment), whole("rounds", rounds, least=1)
         actions, window = environment.actions, environment.window
         n_paths = actions.n_listed  # refuses a whole graph, whose paths have no numbers
-        self._first = actions.first_action
-        self.action_space = spaces.Discrete(int(np.diff(self._first).max()))
+        self._numbers: tuple[range, ...] = actions.parts
+        self.action_space = spaces.Discrete(max(len(numbers) for numbers in self._numbers))
         seen: dict[str, spaces.Space[Any]] = {"counts": spaces.Box(0, max(1, window), (actions.n_edges,), np.int32)}
         if window > 0:
             seen["last"] = spaces.Box(-1, n_paths - 1, (window,), np.int64)
-        if len(actions.rates) > 1:
-            seen["pair"] = spaces.Discrete(len(actions.rates))
+        if actions.n_pairs > 1:
+            seen["pair"] = spaces.Discrete(actions.n_pairs)
         if isinstance(environment, ContextualEnvironment):
             bound = _UNBOUNDED if environment.contexts.lengths == "keep" else 1.0
             seen["features"] = spaces.Box(-bound, bound, (actions.n_edges, len(environment.theta)), np.float64)
@@ -95,8 +95,8 @@ class RoundsEnv(gymnasium.Env[Seen, np.int64]):
         """Play a path for one round."""
         if self._now >= self.rounds:
             raise InputError("this episode has ended, or none has begun; call reset")
-        first, last = self._first[self._pair : self._pair + 2].tolist()
-        feedback = self._world.step(first + whole("an action", action, least=0) % (last - first))
+        numbers = self._numbers[self._pair]
+        feedback = self._world.step(numbers[whole("an action", action, least=0) % len(numbers)])
         self._now += 1
         info = {
             "expected_reward": self._world.expected_reward,

@@ -12,7 +12,7 @@ from routesim.planning.edgewise.choices import PathSet, RoadGraph
 from routesim.planning.edgewise.planner import WarmStart, plan_graph, plan_paths
 from routesim.planning.exact.planner import ExactPlanner, fits
 from routesim.planning.stored import edgewise_state, restored_edgewise, restored_exact, table_state
-from routesim.rounds.actions import ActionSet
+from routesim.rounds.actions import ActionSet, PathList
 from routesim.rounds.checks import checked_rewards, checked_window
 from routesim.storage.state import State
 
@@ -50,7 +50,7 @@ class Planner:
     def __post_init__(self) -> None:
         checked_method(self.method)
         self.window = checked_window(self.window)
-        listed_pair = self.actions.graph is None and len(self.actions.rates) == 1
+        listed_pair = isinstance(self.actions, PathList)
         if self.method in ("exact", "karp") and not listed_pair:
             raise InputError(
                 f"method {self.method!r} needs a list of paths between one pair of ends; "
@@ -115,12 +115,12 @@ def checked_method(method: str) -> None:
 
 
 def _choices(actions: ActionSet) -> PathSet | RoadGraph:
-    graph = actions.graph
-    if graph is None:
+    if isinstance(actions.together, PathList):
         return PathSet(actions.indptr, actions.indices, actions.n_edges, actions.first_action, actions.rates)
-    origins, destinations = (np.array(ends) for ends in zip(*actions.ends, strict=True))
+    graph = actions.together.graph
+    origins, destinations = (np.array(nodes) for nodes in zip(*actions.parts, strict=True))
     if graph.no_through.any():
-        if len(actions.ends) > 1:
+        if actions.n_pairs > 1:
             raise InputError(
                 "several pairs on a whole graph cannot be planned where some nodes carry no through traffic; "
                 "list the paths of each pair with ActionSet.between"

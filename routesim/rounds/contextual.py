@@ -49,7 +49,7 @@ class ContextualEnvironment(RoundEnvironment):
         reward_range: tuple[ArrayLike, ArrayLike] | None = None,
     ) -> None:
         _ = actions.n_listed
-        if len(actions.rates) > 1:
+        if actions.n_pairs > 1:
             raise InputError("rounds with contexts serve one pair of ends; make one environment for each pair")
         self.actions = actions
         self.window = checked_window(window)

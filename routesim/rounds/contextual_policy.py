@@ -44,7 +44,7 @@ class ContextualPolicy(NamedTuple):
             observation.features,
             task.multipliers,
             observation.counts,
-            PathRows(actions.indptr, actions.indices),
+            actions.listed.rows,
             np.empty(actions.n_edges),
         )
 

@@ -24,7 +24,7 @@ from routesim.rounds.checks import (
     reward_range_of,
 )
 from routesim.rounds.kernels import Bases, Payment, RoundArrays, Seen, Tallied, Trace, play_table
-from routesim.rounds.numbering import Action, Routes
+from routesim.rounds.numbering import Action
 from routesim.rounds.window import Window, enter
 from routesim.storage.state import (
     State,
@@ -222,13 +222,13 @@ class RoundEnvironment:
         self._rng = rng
         self._payment = Payment(self.rewards, self.noise_std, every_edge=False)
         self._bases = Bases(np.ones((1, self.actions.n_edges)), 0, _NEVER)
-        self._pair_rng = rng.spawn(1)[0] if len(self.actions.rates) > 1 else None
-        self._routes = Routes(self.actions)
+        self._pairs = self.actions.draw_pairs(rng)
+        self._numbering = self.actions.numbering()
         self._recent = Window.empty(self.window, self.actions.n_edges)
         self._clock = np.zeros(2, dtype=np.int64)  # the round, and how much of the noise block is used up
         self._noise = np.empty(0)
-        self._seen = Seen.empty(self._routes.longest, self.actions.n_edges)
-        self._draw_pair()
+        self._seen = Seen.empty(self._numbering.longest, self.actions.n_edges)
+        self._pair = self._pairs.draw()
         self.expected_reward = 0.0
 
     def state(self) -> State:
@@ -236,27 +236,26 @@ class RoundEnvironment:
         state = collect(self, "_pair", "expected_reward")
         state |= collect(self._recent, "ring") | collect(self._seen, "met")
         state |= {"round": np.array(self._clock[0]), "noise": self._noise[int(self._clock[1]) :].copy()}
-        state |= join(rng=rng_state(self._rng), routes=self._routes.state())
-        return state if self._pair_rng is None else state | join(pair_rng=rng_state(self._pair_rng))
+        state |= join(rng=rng_state(self._rng), routes=self._numbering.state())
+        return state | self._pairs.state()
 
     def restore(self, state: State) -> None:
         """Take up a state, right after `reset` with the same arguments as when it was made."""
         now = whole_from(state, "round", 0, _NEVER)
-        self._pair = whole_from(state, "pair", 0, len(self.actions.rates) - 1)
+        self._pair = whole_from(state, "pair", 0, self.actions.n_pairs - 1)
         put_back(self, state, "expected_reward")
         self._seen.met[:] = taken(state, "met", self._seen.met)
-        self._routes.restore(part(state, "routes"))
+        self._numbering.restore(part(state, "routes"))
         self._recent.ring[:] = taken(state, "ring", self._recent.ring)
         self._clock[:] = now, 0
         self._noise = named(state, "noise", np.float64, 1)
         restore_rng(self._rng, part(state, "rng"))
-        if self._pair_rng is not None:
-            restore_rng(self._pair_rng, part(state, "pair_rng"))
+        self._pairs.restore(state)
         recent = self._recent.last(now)
-        check_numbers("the last actions", np.array(recent, dtype=np.int64), self._routes.n_routes)
+        check_numbers("the last actions", np.array(recent, dtype=np.int64), len(self._numbering.paths))
         self._recent.counts[:] = 0
         for number in recent:
-            enter(self._recent.counts, self._routes.edges(number))
+            enter(self._recent.counts, self._numbering.rows.of(number))
 
     def take_uses(self) -> EdgeUses:
         """Return the edges used since this was last asked, how often, and how dear they were to those who used them."""
@@ -270,17 +269,16 @@ class RoundEnvironment:
     @property
     def paths(self) -> tuple[tuple[int, ...], ...]:
         """The path of each action number in a trace: all of a list, or those played so far on a graph."""
-        return tuple(self._routes.paths) if self.actions.paths is None else self.actions.paths
+        return tuple(self._numbering.paths)
 
     def number(self, action: Action) -> int:
         """Return the number by which a trace records `action`."""
-        return self._routes.number(action, self._pair)
+        return self._numbering.number(action, self._pair)
 
     def observe(self) -> Observation:
         """Return what can be seen before the coming round."""
         now = int(self._clock[0])
-        past = self._recent.last(now)
-        history = tuple(past) if self.actions.graph is None else tuple(self._routes.paths[number] for number in past)
+        history = self._numbering.history(self._recent.last(now))
         counts = self._recent.counts.view()
         counts.setflags(write=False)
         return Observation(now, history, counts, self._pair)
@@ -290,10 +288,10 @@ class RoundEnvironment:
         number = self.number(action)
         self._make_room()
         self.expected_reward, paid = self._arrays().play(number)
-        edges = self._routes.edges(number)
+        edges = self._numbering.rows.of(number)
         counts, rewards = self._seen.counts[: len(edges)].copy(), self._seen.rewards[: len(edges)].copy()
-        self._draw_pair()
-        return Feedback(self._routes.action(number), paid, edges, counts, rewards)
+        self._pair = self._pairs.draw()
+        return Feedback(self._numbering.action(number), paid, edges, counts, rewards)
 
     def play(self, policy: Ints32, tally: Tally, trace: Trace) -> int:
         """Play a table of actions by history until `tally` or `trace` is full; return the number of rounds.
@@ -308,7 +306,7 @@ class RoundEnvironment:
         return self._play_all(numbers, 0, tally, trace)
 
     def _play_all(self, policy: Ints32, n_actions: int, tally: Tally, trace: Trace) -> int:
-        if self._pair_rng is not None:
+        if self.actions.n_pairs > 1:
             raise InputError("rounds that serve several pairs of ends are played step by step")
         played, rounds = 0, len(trace.actions)
         while played < rounds and not tally.full:
@@ -321,17 +319,12 @@ class RoundEnvironment:
 
     def _arrays(self) -> RoundArrays:
         return RoundArrays(
-            self._routes.rows, self._recent, self._payment, self._bases, self._noise, self._clock, self._seen
+            self._numbering.rows, self._recent, self._payment, self._bases, self._noise, self._clock, self._seen
         )
-
-    def _draw_pair(self) -> None:
-        self._pair = 0
-        if self._pair_rng is not None:
-            self._pair = int(np.searchsorted(np.cumsum(self.actions.rates)[:-1], self._pair_rng.random(), "right"))
 
     def _make_room(self) -> None:
         """Keep room for the longest route, and enough noise for one round; blocks of any size give the same stream."""
-        longest = self._routes.longest
+        longest = self._numbering.longest
         if len(self._seen.counts) < longest:
             self._seen = Seen.empty(longest, self.actions.n_edges)._replace(met=self._seen.met)
         used = int(self._clock[1])

@@ -19,6 +19,10 @@ class PathRows(NamedTuple):
     indptr: Ints
     indices: Ints32
 
+    def of(self, action: int) -> Ints32:
+        """Return the edges of an action."""
+        return self.indices[self.indptr[action] : self.indptr[action + 1]]
+
 
 class Window(NamedTuple):
     """The counts by edge, and the last `length` actions: that of round t stands at `ring[t % length]`."""

@@ -13,9 +13,10 @@ from routesim.experiment import EnvironmentMaker
 from routesim.learners.base import Traits
 from routesim.results.run import Scalar
 from routesim.roads.network import RoadNetwork
-from routesim.rounds.actions import ActionSet, PathMethod
+from routesim.rounds.actions import ActionSet
 from routesim.rounds.contextual import ContextualEnvironment
 from routesim.rounds.environment import RoundEnvironment
+from routesim.rounds.paths import PathMethod
 from routesim.scenario.choices import CongestionChoice, Frozen, LearnerChoice, RouterChoice
 from routesim.scenario.demands import DemandChoice
 from routesim.scenario.sources import Place, RoadSource

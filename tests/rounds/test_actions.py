@@ -1,11 +1,17 @@
 """Action sets: arms are paths of one edge, and nothing invalid can be built."""
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
+from worlds import grid
 
 import routesim as rs
 from routesim.errors import InputError
+from routesim.rounds.actions import PathList, SeveralPairs, WholeGraph
+from routesim.storage.checkpoint import fingerprint
 
 
 def test_an_arm_is_a_path_of_one_edge() -> None:
@@ -51,3 +57,43 @@ def test_rows_of_an_incidence_become_actions(form: type) -> None:
 def test_what_cannot_be_an_action_set_is_refused(make: object, message: str) -> None:
     with pytest.raises(InputError, match=message):
         make()
+
+
+def test_the_three_types_keep_one_contract() -> None:
+    town = grid()
+    one, other = ((0, 0), (2, 2)), ((2, 0), (0, 2))
+    listed, whole = rs.ActionSet.between(town, *one, k=2), rs.ActionSet.on_graph(town, *one)
+    lists = rs.ActionSet.several([listed, rs.ActionSet.between(town, *other, k=2)], rates=[3, 1])
+    graphs = rs.ActionSet.several([whole, rs.ActionSet.on_graph(town, *other)], rates=[3, 1])
+    assert [type(actions) for actions in (listed, whole, lists, graphs)] == [
+        PathList,
+        WholeGraph,
+        SeveralPairs,
+        SeveralPairs,
+    ]
+    for actions in (listed, whole, lists, graphs):
+        assert isinstance(actions, rs.ActionSet)
+        assert actions.n_pairs == len(actions.rates)
+        assert actions.rates.sum() == pytest.approx(1)
+        assert actions.without_network().network is None
+        assert actions.network is town
+        for twin in (copy.copy(actions), copy.deepcopy(actions), pickle.loads(pickle.dumps(actions))):  # noqa: S301
+            assert type(twin) is type(actions)
+            assert fingerprint(twin) == fingerprint(actions) == fingerprint(actions.without_network())
+            assert twin.best(-np.ones(twin.n_edges), actions.n_pairs - 1) == actions.best(
+                -np.ones(actions.n_edges), actions.n_pairs - 1
+            )
+    assert len({fingerprint(actions) for actions in (listed, whole, lists, graphs)}) == 4
+
+
+def test_several_sets_of_one_pair_are_that_set() -> None:
+    arms = rs.ActionSet.arms(3)
+    assert rs.ActionSet.several([arms], rates=[7]) is arms
+
+
+@pytest.mark.parametrize("asked", ["listed_paths", "n_listed", "indptr", "indices", "incidence", "first_action"])
+def test_a_whole_graph_says_that_it_is_no_list(asked: str) -> None:
+    whole = rs.ActionSet.on_graph(grid(), (0, 0), (2, 2))
+    for actions in (whole, rs.ActionSet.several([whole, whole], rates=[1, 1])):
+        with pytest.raises(InputError, match="needs a list of paths"):
+            getattr(actions, asked)

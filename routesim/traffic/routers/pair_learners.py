@@ -33,11 +33,12 @@ class PairLearnersRouter:
 
     def __post_init__(self) -> None:
         if not self.serves(self.learner):
-            traits = Traits.of(self.learner)
+            needs, instead = str(Traits.of(self.learner).knows), "PlannedRouter(), which knows BPR"
+            if Traits.of(self.learner).needs_contexts:
+                needs, instead = "features", "CARCBRouter(), which learns what travellers' trips cost"
             raise InputError(
-                f"{type(self.learner).__name__} needs the {'features' if traits.needs_contexts else traits.knows} of "
-                "rounds and has no counterpart in traffic; use CARCBRouter() where travellers differ, or "
-                "PlannedRouter(), which knows BPR"
+                f"{type(self.learner).__name__} needs the {needs} of rounds and has no counterpart in traffic; "
+                f"use {instead}"
             )
 
     @staticmethod
