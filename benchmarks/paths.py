@@ -18,8 +18,9 @@ import numpy as np
 
 import routesim
 from benchmarks.side_by_side import note
+from routesim.arrays import Floats
 from routesim.roads import candidates as rp
-from routesim.roads.shortest import ROUNDING, Floats
+from routesim.roads.shortest import ROUNDING
 
 K = 8
 PEER = f"the same through networkx {nx.__version__}"

@@ -1,18 +1,12 @@
-"""The decorators that turn a plain function over arrays into machine code, and the types of arrays it works on."""
+"""The decorators that turn a plain function over arrays into machine code."""
 
 from collections.abc import Callable
-from typing import Any, ParamSpec, TypeAlias, TypeVar, cast
+from typing import Any, ParamSpec, TypeVar, cast
 
 import numba
-import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
-from numpy.typing import NDArray
-
-Floats: TypeAlias = NDArray[np.float64]
-Ints: TypeAlias = NDArray[np.int64]
-Ints32: TypeAlias = NDArray[np.int32]
 
 _Parameters = ParamSpec("_Parameters")
 _Result = TypeVar("_Result")

@@ -26,6 +26,7 @@ from typing import Any
 
 import numpy as np
 
+from routesim.arrays import Floats
 from routesim.roads.importers.assemble import assemble
 from routesim.roads.importers.files import MAX_BYTES
 from routesim.roads.importers.graph import OSM_ATTRIBUTION
@@ -33,7 +34,7 @@ from routesim.roads.importers.osm import from_osm
 from routesim.roads.importers.safexml import read_xml
 from routesim.roads.importers.simplify import Streets, network_from_streets
 from routesim.roads.importers.tags import is_drivable, read_road
-from routesim.roads.network import FloatArray, RoadNetwork, haversine_m
+from routesim.roads.network import RoadNetwork, haversine_m
 
 DATA = Path(__file__).resolve().parent.parent / "routesim" / "roads" / "cities" / "data"
 PACKAGES = {
@@ -175,7 +176,7 @@ def _sumo(file: Path) -> RoadNetwork:
     shift = [float(value) for value in location["netOffset"].split(",")]
     unproject = pyproj.Proj(location["projParameter"])
 
-    def degrees(points: Sequence[tuple[float, float]]) -> FloatArray:
+    def degrees(points: Sequence[tuple[float, float]]) -> Floats:
         xy = np.array(points, dtype=np.float64) - shift
         return np.column_stack(unproject(xy[:, 0], xy[:, 1], inverse=True))
 
@@ -245,9 +246,9 @@ def _stated(value: Any) -> float:
 
 def _assembled(
     labels: Sequence[Any],
-    places: FloatArray,
+    places: Floats,
     ends: Sequence[tuple[int, int]],
-    lines: Sequence[FloatArray],
+    lines: Sequence[Floats],
     *,
     speeds: Sequence[float],
     lanes: Sequence[float],

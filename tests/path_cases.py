@@ -7,7 +7,8 @@ import networkx as nx
 import numpy as np
 from hypothesis import strategies as st
 
-from routesim.roads.graph import Edges, Graph
+from routesim.arrays import Ints32
+from routesim.roads.graph import Graph
 from routesim.roads.shortest import Floats
 
 
@@ -87,11 +88,11 @@ def twin_costs(case: Case, k: int) -> list[float]:
     return [nx.path_weight(twin, path, "weight") for path in paths]
 
 
-def cost_of(case: Case, path: Edges) -> float:
+def cost_of(case: Case, path: Ints32) -> float:
     return float(sum(case.costs[path]))
 
 
-def assert_simple(case: Case, path: Edges) -> None:
+def assert_simple(case: Case, path: Ints32) -> None:
     assert path.dtype == np.int32
     nodes = [int(case.graph.tails[path[0]]), *case.graph.heads[path].tolist()]
     assert nodes[:-1] == case.graph.tails[path].tolist()
@@ -101,7 +102,7 @@ def assert_simple(case: Case, path: Edges) -> None:
     assert np.isfinite(case.costs[path]).all()
 
 
-def listed(paths: list[Edges]) -> list[list[int]]:
+def listed(paths: list[Ints32]) -> list[list[int]]:
     return [path.tolist() for path in paths]
 
 

@@ -14,6 +14,7 @@ PACKAGE = Path(rs.__file__).parent
 # Rooms from the ground up: a module imports from its own room and from those before it.
 ORDER = [
     "errors",
+    "arrays",
     "registry",
     "checks",
     "kernels",

@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from routesim.arrays import Floats
 from routesim.assignment.contraction import contract
 from routesim.assignment.frank_wolfe import Prices, advance, objective_at, prices_at
 from routesim.assignment.trees import Pairs, Paths, load_all, owners
@@ -18,7 +19,6 @@ from routesim.errors import InputError, NoPathError, NotConvergedWarning
 from routesim.roads.network import RoadNetwork
 from routesim.roads.shortest import Workspace
 
-Floats: TypeAlias = NDArray[np.float64]
 Objective: TypeAlias = Literal["user", "system"]
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from routesim.assignment.trees import Floats, Ints, Longs
+from routesim.arrays import Floats, Ints, Ints32
 from routesim.kernels import kernel
 from routesim.roads.graph import Graph
 from routesim.roads.network import RoadNetwork
@@ -22,10 +22,10 @@ class Links(NamedTuple):
     """
 
     graph: Graph
-    first: Longs
-    members: Ints
-    junctions: Ints
-    number: Ints
+    first: Ints
+    members: Ints32
+    junctions: Ints32
+    number: Ints32
 
     def prices(self, by_edge: Floats) -> Floats:
         """Return the price of every link."""
@@ -53,7 +53,7 @@ def contract(network: RoadNetwork, ends: NDArray[np.int32]) -> Links:
     return Links(graph, first, members, junctions, number)
 
 
-def _neighbours(tails: Ints, heads: Ints, alive: NDArray[np.bool_]) -> Longs:
+def _neighbours(tails: Ints32, heads: Ints32, alive: NDArray[np.bool_]) -> Ints:
     """Return how many other nodes each live node is joined to."""
     n_nodes = len(alive)
     usable = alive[tails] & alive[heads] & (tails != heads)
@@ -62,7 +62,7 @@ def _neighbours(tails: Ints, heads: Ints, alive: NDArray[np.bool_]) -> Longs:
     return np.bincount(joined // n_nodes, minlength=n_nodes)
 
 
-def _prune(tails: Ints, heads: Ints, kept: NDArray[np.bool_], n_nodes: int) -> NDArray[np.bool_]:
+def _prune(tails: Ints32, heads: Ints32, kept: NDArray[np.bool_], n_nodes: int) -> NDArray[np.bool_]:
     """Mark the nodes left when nodes with a single neighbour, unless kept, are taken away again and again."""
     alive = np.ones(n_nodes, dtype=np.bool_)
     while True:
@@ -73,7 +73,7 @@ def _prune(tails: Ints, heads: Ints, kept: NDArray[np.bool_], n_nodes: int) -> N
         alive &= ~ends
 
 
-def _passable(tails: Ints, heads: Ints, alive: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def _passable(tails: Ints32, heads: Ints32, alive: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Mark nodes with two neighbours and no two parallel edges: who comes from one can only go on to the other."""
     neighbours = _neighbours(tails, heads, alive)
     order = np.lexsort((heads, tails))
@@ -85,7 +85,7 @@ def _passable(tails: Ints, heads: Ints, alive: NDArray[np.bool_]) -> NDArray[np.
 
 
 @kernel
-def _walk(graph: Graph, alive: NDArray[np.bool_], junction: NDArray[np.bool_]) -> tuple[Ints, Ints, Longs, Ints]:
+def _walk(graph: Graph, alive: NDArray[np.bool_], junction: NDArray[np.bool_]) -> tuple[Ints32, Ints32, Ints, Ints32]:
     """Follow every edge out of a junction to the next one; leave out what comes back or leads nowhere."""
     indptr, out_edges, heads = graph.indptr, graph.out_edges, graph.heads
     link_tails, link_heads = np.empty(len(heads), dtype=np.int32), np.empty(len(heads), dtype=np.int32)

@@ -7,7 +7,8 @@ conjugate to both, and moves along it by a line search. The shares of the paths 
 
 from typing import NamedTuple
 
-from routesim.assignment.trees import Floats, Paths
+from routesim.arrays import Floats
+from routesim.assignment.trees import Paths
 from routesim.kernels import kernel
 
 STEP_ACCURACY = 1e-7  # the slope along the direction that ends a line search, relative to the slope at its start

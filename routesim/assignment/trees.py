@@ -9,21 +9,18 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from routesim.arrays import Floats, Ints, Ints32
 from routesim.kernels import kernel
 from routesim.roads.graph import Graph
 from routesim.roads.shortest import Workspace, repair
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int32]
-Longs = NDArray[np.int64]
 
 
 class Pairs(NamedTuple):
     """Demand by origin: pair k of origin i, for k in first[i] … first[i + 1] - 1, leads to goals[k]."""
 
-    origins: Ints
-    first: Longs
-    goals: Ints
+    origins: Ints32
+    first: Ints
+    goals: Ints32
     demand: Floats
 
 
@@ -34,15 +31,15 @@ class Paths(NamedTuple):
     of paths and of links in use. `shares` has a row for the flow and one for each of the last two directions.
     """
 
-    newest: Ints
-    older: Ints
+    newest: Ints32
+    older: Ints32
     key: NDArray[np.uint64]
-    start: Longs
-    length: Ints
-    links: Ints
+    start: Ints
+    length: Ints32
+    links: Ints32
     shares: Floats
-    cheapest: Ints
-    used: Longs
+    cheapest: Ints32
+    used: Ints
 
     @classmethod
     def none_yet(cls, n_pairs: int) -> "Paths":
@@ -62,7 +59,7 @@ class Paths(NamedTuple):
 
 
 @kernel
-def _longer(values: Ints, room: int) -> Ints:
+def _longer(values: Ints32, room: int) -> Ints32:
     more = np.empty(room, dtype=values.dtype)
     more[: len(values)] = values
     return more
@@ -96,7 +93,7 @@ def _with_room(paths: Paths, links_needed: int) -> Paths:
 
 @kernel
 def load_all(
-    graph: Graph, pairs: Pairs, prices: Floats, trees: Ints, work: Workspace, paths: Paths, flows: Floats
+    graph: Graph, pairs: Pairs, prices: Floats, trees: Ints32, work: Workspace, paths: Paths, flows: Floats
 ) -> tuple[float, int, Paths]:
     """Send all demand down the cheapest paths: fill `flows`, and add the paths that are new.
 
@@ -138,7 +135,7 @@ def load_all(
 
 
 @kernel
-def owners(paths: Paths) -> Ints:
+def owners(paths: Paths) -> Ints32:
     """Return the pair of every path."""
     owner = np.empty(paths.used[0], dtype=np.int32)
     for pair in range(len(paths.newest)):

@@ -8,13 +8,11 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from routesim.arrays import Floats, Ints32
 from routesim.demand.tntp import read_tntp_trips
 from routesim.errors import InputError, NoPathError
 from routesim.roads.network import RoadNetwork
 from routesim.roads.shortest import Workspace, shortest_tree
-
-Floats = NDArray[np.float64]
-Indices = NDArray[np.int32]
 
 HOUR_S = 3600.0
 
@@ -22,8 +20,8 @@ HOUR_S = 3600.0
 class Trips(NamedTuple):
     """One entry a vehicle, in order of departure; origins and destinations are positions in `Demand.places`."""
 
-    origins: Indices
-    destinations: Indices
+    origins: Ints32
+    destinations: Ints32
     departure_s: Floats
 
 
@@ -43,8 +41,8 @@ class Demand:
     """
 
     places: tuple[Hashable, ...]
-    origins: Indices
-    destinations: Indices
+    origins: Ints32
+    destinations: Ints32
     vehicles: Floats
     start_s: float
     end_s: float
@@ -197,12 +195,12 @@ class Demand:
         which = which[order]
         return Trips(self.origins[which], self.destinations[which], times[order])
 
-    def nodes(self, network: RoadNetwork) -> Indices:
+    def nodes(self, network: RoadNetwork) -> Ints32:
         """Return the node index of every place, or say which place is no node of the network."""
         return resolve(network, self.places)
 
 
-def read_od(table: Any) -> tuple[tuple[Hashable, ...], Indices, Indices, Floats]:
+def read_od(table: Any) -> tuple[tuple[Hashable, ...], Ints32, Ints32, Floats]:
     """Read the columns origin, destination and vehicles: the places, and three arrays with an entry a row.
 
     Rows of 0 vehicles ask for nothing and are left out; a row from a place to itself is an error.
@@ -216,7 +214,7 @@ def read_od(table: Any) -> tuple[tuple[Hashable, ...], Indices, Indices, Floats]
     return places, origins[keep], destinations[keep], vehicles[keep]
 
 
-def resolve(network: RoadNetwork, places: Sequence[Hashable]) -> Indices:
+def resolve(network: RoadNetwork, places: Sequence[Hashable]) -> Ints32:
     """Return the node index of every place, or an error that names the place."""
     return np.array([network.node_index(place) for place in places], dtype=np.int32)
 
@@ -232,9 +230,7 @@ def _times_between(network: RoadNetwork, labels: Sequence[Hashable]) -> Floats:
     return times
 
 
-def _ends(
-    table: Any, unit: str, asked: NDArray[np.bool_] | None = None
-) -> tuple[tuple[Hashable, ...], Indices, Indices]:
+def _ends(table: Any, unit: str, asked: NDArray[np.bool_] | None = None) -> tuple[tuple[Hashable, ...], Ints32, Ints32]:
     """Number the places of the columns origin and destination in order of appearance."""
     number: dict[Hashable, int] = {}
     columns = []

@@ -5,9 +5,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from routesim.arrays import Floats
 from routesim.errors import InputError
 from routesim.learners.base import Epoch
-from routesim.learners.contextual_plans import AnyPolicy, ContextualMethod, Floats, Plans
+from routesim.learners.contextual_plans import AnyPolicy, ContextualMethod, Plans
 from routesim.rounds.contextual_policy import ContextualPolicy, Fit
 from routesim.rounds.environment import Feedback, Knowledge, Observation, Task
 from routesim.storage.state import State, collect, join, part, put_back

@@ -5,8 +5,8 @@ from functools import partial
 from typing import Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from routesim.arrays import Floats
 from routesim.errors import InputError
 from routesim.planning.contextual.edgewise import EdgeTolls, EdgewiseContextualPlanner
 from routesim.planning.contextual.exact import ContextualPlanner
@@ -16,7 +16,6 @@ from routesim.rounds.environment import Task
 from routesim.storage.state import State, collect, named, taken
 from routesim.travellers.contexts import Contexts
 
-Floats: TypeAlias = NDArray[np.float64]
 ContextualMethod: TypeAlias = Literal["auto", "exact", "edgewise"]
 AnyPolicy: TypeAlias = ContextualPolicy | StepPolicy
 

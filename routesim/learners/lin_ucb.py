@@ -4,8 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from routesim.arrays import Floats
 from routesim.errors import InputError
-from routesim.learners.linear_model import Floats, LinearModel
+from routesim.learners.linear_model import LinearModel
 
 
 @dataclass

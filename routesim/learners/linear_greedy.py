@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from routesim.learners.linear_model import Floats, LinearModel
+from routesim.arrays import Floats
+from routesim.learners.linear_model import LinearModel
 
 
 @dataclass

@@ -2,16 +2,14 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar, TypeAlias
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from routesim.arrays import Floats
 from routesim.errors import InputError
 from routesim.rounds.environment import Feedback, Knowledge, Observation, Task
 from routesim.storage.state import State, collect, join, part, put_back, restore_rng, rng_state
-
-Floats: TypeAlias = NDArray[np.float64]
 
 _FIT = ("_gram", "_inverse", "_moment", "theta")
 

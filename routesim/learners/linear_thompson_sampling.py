@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from routesim.learners.linear_model import Floats, LinearModel
+from routesim.arrays import Floats
+from routesim.learners.linear_model import LinearModel
 
 
 @dataclass

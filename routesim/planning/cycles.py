@@ -6,11 +6,9 @@ from typing import Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from routesim.arrays import Floats, Ints, Ints32
 from routesim.kernels import kernel
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Edges = NDArray[np.int32]
 Action = TypeVar("Action", bound=Hashable)
 
 
@@ -65,7 +63,7 @@ class CyclePolicy(Generic[Action]):
 
 
 @kernel
-def cycle_value(sequence: Ints, indptr: Ints, indices: Edges, rewards: Floats, window: int) -> float:
+def cycle_value(sequence: Ints, indptr: Ints, indices: Ints32, rewards: Floats, window: int) -> float:
     """Average reward of playing `sequence` over and over; an action's edges are a row of the CSR arrays."""
     period = sequence.size
     counts = np.zeros(rewards.shape[0], np.int64)
@@ -88,7 +86,7 @@ def cycle_value(sequence: Ints, indptr: Ints, indices: Edges, rewards: Floats, w
 
 
 @kernel
-def rewards_of_run(sequence: Ints, indptr: Ints, indices: Edges, rewards: Floats, window: int) -> Floats:
+def rewards_of_run(sequence: Ints, indptr: Ints, indices: Ints32, rewards: Floats, window: int) -> Floats:
     """Reward of each round of playing `sequence` once, from empty roads."""
     counts = np.zeros(rewards.shape[0], np.int64)
     earned = np.zeros(sequence.size)
@@ -105,7 +103,7 @@ def rewards_of_run(sequence: Ints, indptr: Ints, indices: Edges, rewards: Floats
     return earned
 
 
-def shortcut(sequence: Ints, indptr: Ints, indices: Edges, rewards: Floats, window: int) -> tuple[Ints, float]:
+def shortcut(sequence: Ints, indptr: Ints, indices: Ints32, rewards: Floats, window: int) -> tuple[Ints, float]:
     """Return the best simple cycle within a cycle, and its value: no window of actions occurs in it twice.
 
     Where a window occurs twice, the cycle is two cycles through one history, and one of them is at least as
@@ -151,7 +149,7 @@ def find_period(actions: Ints, window: int) -> int:
 
 @kernel
 def change_use(
-    use: NDArray[np.int8], counts: NDArray[np.int16], edges: Edges, phase: int, window: int, change: int
+    use: NDArray[np.int8], counts: NDArray[np.int16], edges: Ints32, phase: int, window: int, change: int
 ) -> None:
     """Use the edges at a phase of the cycle (`change` 1) or no longer (-1); the period exceeds the window."""
     period = use.shape[1]
@@ -187,7 +185,7 @@ def worth_of_use(
 
 
 @kernel
-def ascend(sequence: Ints, indptr: Ints, indices: Edges, rewards: Floats, window: int, max_sweeps: int) -> None:
+def ascend(sequence: Ints, indptr: Ints, indices: Ints32, rewards: Floats, window: int, max_sweeps: int) -> None:
     """Replace one action of the cycle at a time by the best one given the others, until none can be improved.
 
     A phase may hold -1, no action yet. The period must exceed the window, so that a use never meets itself.
@@ -230,7 +228,7 @@ def ascend(sequence: Ints, indptr: Ints, indices: Edges, rewards: Floats, window
 
 
 @kernel
-def reorder(sequence: Ints, indptr: Ints, indices: Edges, rewards: Floats, window: int, max_trials: int) -> float:
+def reorder(sequence: Ints, indptr: Ints, indices: Ints32, rewards: Floats, window: int, max_trials: int) -> float:
     """Play the same actions in a better order: move one, or turn a stretch round, while that helps.
 
     Rewards that fall ever faster ask for bursts: uses of an edge in a row, then rest. For all edges of a road
@@ -280,7 +278,7 @@ def reorder(sequence: Ints, indptr: Ints, indices: Edges, rewards: Floats, windo
 def search_cycles(
     sequence: Ints,
     indptr: Ints,
-    indices: Edges,
+    indices: Ints32,
     rewards: Floats,
     window: int,
     max_sweeps: int,

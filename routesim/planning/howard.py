@@ -9,15 +9,13 @@ changed. Each kind of graph has an order of its own, and what learners play depe
 the results of runs.
 """
 
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from routesim.arrays import Floats, Ints
 from routesim.kernels import lean_kernel
-
-Floats: TypeAlias = NDArray[np.float64]
-Ints: TypeAlias = NDArray[np.int64]
 
 RELATIVE_TOLERANCE = 1e-12
 """Far above rounding noise, so that ties cannot make it turn in circles, and far below any real difference."""

@@ -3,15 +3,10 @@
 The greatest convex function below some points is the hull of their negatives.
 """
 
-from typing import TypeAlias
-
 import numpy as np
-from numpy.typing import NDArray
 
+from routesim.arrays import Floats, Ints
 from routesim.kernels import kernel, lean_kernel
-
-Floats: TypeAlias = NDArray[np.float64]
-Ints: TypeAlias = NDArray[np.int64]
 
 
 @lean_kernel

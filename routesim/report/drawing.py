@@ -3,17 +3,17 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from routesim.arrays import Floats
 from routesim.roads.network import GEOGRAPHIC, RoadNetwork
 
 if TYPE_CHECKING:
     from routesim.results.record import Record
 
-Line: TypeAlias = NDArray[np.float64]
 
 # Layouts made up here lie around (0, 0), where a degree is as long to the east as to the north.
 _SPAN = 0.2
@@ -30,13 +30,13 @@ class Drawing:
     whom the roads are from. `nodes` are names to show where places were made up.
     """
 
-    lines: Mapping[int, Line]
+    lines: Mapping[int, Floats]
     schematic: bool
     located: bool
     credit: str
     nodes: tuple[tuple[float, float, str], ...] = ()
 
-    def route(self, edges: Sequence[int]) -> Line:
+    def route(self, edges: Sequence[int]) -> Floats:
         """Return the line of a route, its edges joined end to end."""
         parts = [self.lines[edge] for edge in edges if edge in self.lines]
         return np.concatenate(parts) if parts else np.empty((0, 2))
@@ -87,12 +87,12 @@ def ends(record: "Record") -> tuple[int, int] | None:
     return int(tail), int(head)
 
 
-def _known_lines(network: RoadNetwork) -> dict[int, Line]:
+def _known_lines(network: RoadNetwork) -> dict[int, Floats]:
     lines = {edge: network.shape(edge) for edge in range(network.n_edges)}
     return {edge: line for edge, line in lines.items() if len(line)}
 
 
-def _arms(record: "Record") -> dict[int, Line]:
+def _arms(record: "Record") -> dict[int, Floats]:
     arms = max((*record.edges.tolist(), *(edge for route in record.routes for edge in route)), default=0) + 1
     along = np.linspace(0, 1, 49)
     bulges = np.linspace(1, -1, arms) if arms > 1 else np.zeros(1)
@@ -141,7 +141,7 @@ class Layout:
         return places
 
     @property
-    def lines(self) -> dict[int, Line]:
+    def lines(self) -> dict[int, Floats]:
         """Every edge as a line, bent where parallel edges, both directions or nodes between would lie on each other."""
         network, lines = self._network, {}
         layer = {node: number for number, nodes in enumerate(self._layers) for node in nodes}

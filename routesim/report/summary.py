@@ -4,9 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeAlias, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from routesim.results.bands import Band
 from routesim.results.record import Record
 from routesim.results.run import Scalar
@@ -14,7 +11,6 @@ from routesim.results.run import Scalar
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Floats: TypeAlias = NDArray[np.float64]
 Row: TypeAlias = dict[str, Scalar]
 Part = TypeVar("Part")
 

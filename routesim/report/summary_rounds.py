@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from routesim.arrays import Floats
 from routesim.report.summary import Group, Report, Row, best_learner, shortest_path_row
 from routesim.results.bands import Band, half_width, regret_band, standard_error
 from routesim.results.from_results import record_rounds
@@ -13,7 +14,6 @@ from routesim.results.record import Record
 from routesim.results.run import Run, Scalar
 from routesim.roads.network import RoadNetwork
 
-Floats: TypeAlias = NDArray[np.float64]
 Groups: TypeAlias = Sequence[Group[Run]]
 
 TRACE_ROWS = 1000

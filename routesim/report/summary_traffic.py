@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from routesim.assignment.references import References
 from routesim.report.summary import Group, Report, Row, best_learner, shortest_path_row
@@ -13,7 +12,6 @@ from routesim.results.from_results import record_traffic
 from routesim.results.thinned_traffic import TrafficRun
 from routesim.roads.network import RoadNetwork
 
-Floats: TypeAlias = NDArray[np.float64]
 Groups: TypeAlias = Sequence[Group[TrafficRun]]
 
 

@@ -2,16 +2,14 @@
 
 from collections.abc import Sequence
 from functools import reduce
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from routesim.arrays import Floats, Ints
 from routesim.errors import InputError
 from routesim.results.run import Run
-
-Floats: TypeAlias = NDArray[np.float64]
-Ints: TypeAlias = NDArray[np.int64]
 
 LEVEL = 0.95
 

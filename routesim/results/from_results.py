@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from routesim.arrays import Floats
 from routesim.errors import InputError
 from routesim.results.bands import mean_curve
 from routesim.results.record import RECORD, Played, Record
@@ -15,7 +16,6 @@ from routesim.results.thinned_traffic import MOST_STEPS, TrafficRun
 from routesim.roads.network import RoadNetwork
 from routesim.traffic.result import Traffic
 
-Floats: TypeAlias = NDArray[np.float64]
 Route: TypeAlias = tuple[int, ...]
 Results: TypeAlias = (
     Run | Traffic | Sequence[Run] | Sequence[Traffic] | Mapping[str, Run | Traffic | Sequence[Run] | Sequence[Traffic]]

@@ -3,18 +3,17 @@
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Self, TypeAlias
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from routesim.arrays import Floats
 from routesim.errors import InputError, ResultsError
 from routesim.results.bands import Curve
 from routesim.roads.network import RoadNetwork
 from routesim.rounds.trace import PERCENTILES
 from routesim.storage.folders import NETWORK, write_json
-
-Floats: TypeAlias = NDArray[np.float64]
 
 RECORD = "record.json"
 EDGES = "edges.parquet"

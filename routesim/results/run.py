@@ -10,14 +10,13 @@ from typing import Any, Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from routesim.arrays import Floats, Ints
 from routesim.checks import whole
 from routesim.errors import InputError, ResultsError
 from routesim.roads.network import RoadNetwork
 from routesim.rounds.trace import PERCENTILES, STEPS, StepUses, count_plays, equal_ends, row_sums
 from routesim.storage.folders import NETWORK, SUMMARY, write_folder, write_json
 
-Floats: TypeAlias = NDArray[np.float64]
-Ints: TypeAlias = NDArray[np.int64]
 Scalar: TypeAlias = str | int | float | bool
 
 ROUNDS = "rounds.parquet"

@@ -5,19 +5,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Self, TypeAlias
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from routesim.arrays import Floats, Ints
 from routesim.errors import ResultsError
 from routesim.results.run import Scalar
 from routesim.rounds.trace import PERCENTILES
 from routesim.storage.folders import write_json
 from routesim.traffic.result import Traffic
-
-Floats: TypeAlias = NDArray[np.float64]
-Longs: TypeAlias = NDArray[np.int64]
 
 MOST_STEPS = 96
 MOST_ROUTES = 60
@@ -53,14 +51,14 @@ class TrafficRun:
     start_s: float
     bin_s: float
     end_s: float
-    departures: Longs
-    arrived: Longs
+    departures: Ints
+    arrived: Ints
     totals: Floats
-    loads: Longs
+    loads: Ints
     load_seconds: Floats
-    route_ends: Longs
-    route_edges: Longs
-    plays: Longs
+    route_ends: Ints
+    route_edges: Ints
+    plays: Ints
     route_totals: Floats
     quantiles: Floats
 
@@ -71,7 +69,7 @@ class TrafficRun:
         Trips that departed from `from_s` up to `to_s` are the measured ones.
         """
 
-        def steps_of(time_bins: NDArray[Any]) -> Longs:
+        def steps_of(time_bins: NDArray[Any]) -> Ints:
             return np.clip((time_bins.astype(np.int64) - first_bin) // bins, 0, MOST_STEPS - 1)
 
         loads = traffic.loads.copy()
@@ -126,14 +124,14 @@ class TrafficRun:
             raise ResultsError(f"{source} holds no traffic that can be read: {problem}") from problem
 
 
-def _added_up(rows: Longs, seconds: Floats) -> tuple[Longs, Floats]:
+def _added_up(rows: Ints, seconds: Floats) -> tuple[Ints, Floats]:
     """Return the rows (step, edge, entries) with equal steps and edges added up, and the seconds likewise."""
     keys, place = np.unique(rows[:, :2], axis=0, return_inverse=True)
     entries, together = (np.bincount(place.ravel(), values, len(keys)) for values in (rows[:, 2], seconds))
     return np.column_stack((keys, entries.astype(np.int64))), together.astype(np.float64)
 
 
-def _routes(traffic: Traffic, step: Longs, took: Floats) -> tuple[Longs, Longs, Longs, Floats]:
+def _routes(traffic: Traffic, step: Ints, took: Floats) -> tuple[Ints, Ints, Ints, Floats]:
     number: dict[tuple[int, ...], int] = {}
     seen: dict[tuple[int, int], int] = {}
     route = np.empty(traffic.n_vehicles, dtype=np.int64)

@@ -10,14 +10,14 @@ from itertools import count
 import numpy as np
 from numpy.typing import ArrayLike
 
+from routesim.arrays import Floats, Ints32
 from routesim.errors import InputError
 from routesim.kernels import kernel
-from routesim.roads.graph import Edges, Graph
+from routesim.roads.graph import Graph
 from routesim.roads.shortest import (
     DONE,
     NOWHERE,
     ROUNDING,
-    Floats,
     Workspace,
     checked,
     find,
@@ -36,13 +36,13 @@ ATTEMPTS = 8  # searches for each path asked for
 MAX_FACTOR = 1e6  # the most that penalties make of a cost: more, and the other costs would vanish beside it
 
 
-def k_shortest(graph: Graph, costs: ArrayLike, origin: int, destination: int, k: int) -> list[Edges]:
+def k_shortest(graph: Graph, costs: ArrayLike, origin: int, destination: int, k: int) -> list[Ints32]:
     """Find the k cheapest simple paths, cheapest first; fewer where fewer exist."""
     usable = checked(graph, costs, origin, destination)
     return _ranked(graph, usable, origin, destination, _positive("k", k), np.inf)
 
 
-def all_paths(graph: Graph, origin: int, destination: int, limit: int = 10_000) -> list[Edges]:
+def all_paths(graph: Graph, origin: int, destination: int, limit: int = 10_000) -> list[Ints32]:
     """Find every simple path, those of fewest edges first; more than `limit` of them are an InputError.
 
     The refusal is quick, since it takes only the proof that there are more, and no dead end is ever explored.
@@ -61,7 +61,7 @@ def penalty_paths(
     penalty: float = 1.15,
     max_overlap: float = 0.75,
     max_detour: float = 0.5,
-) -> list[Edges]:
+) -> list[Ints32]:
     """Find up to k simple paths that really differ, the shortest first: search, penalise the path, repeat.
 
     Each search multiplies the costs of the edges it found by `penalty`, for the searches after it. A path is
@@ -91,7 +91,7 @@ def penalty_paths(
     from_origin, _ = tree(graph, true_costs, origin, to_go, longest, work)
     to_go[from_origin == np.inf] = np.inf  # these nodes are on no path within the limit
     penalised, ceiling = true_costs.copy(), true_costs * MAX_FACTOR
-    paths: list[Edges] = []
+    paths: list[Ints32] = []
     for _ in range(ATTEMPTS * wanted):
         found = find(graph, penalised, origin, destination, to_go, NOWHERE, work)
         penalised[found] = np.minimum(penalised[found] * min(penalty, MAX_FACTOR), ceiling[found])
@@ -104,7 +104,7 @@ def penalty_paths(
     return sorted(paths, key=lambda path: _cost(true_costs, path))
 
 
-def _ranked(graph: Graph, costs: Floats, origin: int, destination: int, k: int, limit: float) -> list[Edges]:
+def _ranked(graph: Graph, costs: Floats, origin: int, destination: int, k: int, limit: float) -> list[Ints32]:
     """Yen's algorithm on disjoint sets of paths, each searched only when its bound is the least of all.
 
     A set holds the simple paths that start with given edges. Once its cheapest path is known, the rest of it
@@ -117,7 +117,7 @@ def _ranked(graph: Graph, costs: Floats, origin: int, destination: int, k: int, 
     if not best.size:
         raise no_path(origin, destination)
     queue = [(_cost(costs, best), next(serial), best, 0, -1)]
-    found: list[tuple[float, Edges]] = []
+    found: list[tuple[float, Ints32]] = []
     while queue and len(found) < k:
         cost, _, path, fixed, edge = heappop(queue)
         if edge >= 0:  # not searched yet: the paths that follow `path` for `fixed` edges, then take `edge`
@@ -139,13 +139,13 @@ def _ranked(graph: Graph, costs: Floats, origin: int, destination: int, k: int, 
     return [path for _, path in sorted(found, key=lambda entry: entry[0])]
 
 
-def _differ(costs: Floats, one: Edges, other: Edges, max_overlap: float) -> bool:
+def _differ(costs: Floats, one: Ints32, other: Ints32, max_overlap: float) -> bool:
     shared = np.intersect1d(one, other, assume_unique=True)
     cheaper = min(_cost(costs, one), _cost(costs, other))
     return _cost(costs, shared) <= max_overlap * cheaper and not np.array_equal(one, other)
 
 
-def _cost(costs: Floats, path: Edges) -> float:
+def _cost(costs: Floats, path: Ints32) -> float:
     return float(costs[path].sum())
 
 
@@ -157,8 +157,8 @@ def _positive(name: str, value: int) -> int:
 
 @kernel
 def _branches(
-    graph: Graph, reverse: Graph, costs: Floats, to_go: Floats, path: Edges, fixed: int, work: Workspace
-) -> tuple[Floats, Edges, Edges]:
+    graph: Graph, reverse: Graph, costs: Floats, to_go: Floats, path: Ints32, fixed: int, work: Workspace
+) -> tuple[Floats, Ints32, Ints32]:
     """Every way to leave `path` after its first `fixed` edges from which a simple path reaches the end.
 
     Returns a bound on the cost of such a path, the place on `path` and the edge taken there. Whether an edge

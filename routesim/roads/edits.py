@@ -5,9 +5,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from routesim.arrays import Floats, Ints
 from routesim.errors import NetworkError
 from routesim.roads.importers.assemble import number_parallel
-from routesim.roads.network import EDGE_NUMBERS, FloatArray, IntArray, RoadNetwork
+from routesim.roads.network import EDGE_NUMBERS, RoadNetwork
 
 
 def subnetwork(network: RoadNetwork, edges: NDArray[Any], nodes: NDArray[Any] | None = None) -> RoadNetwork:
@@ -120,7 +121,7 @@ def consolidate(network: RoadNetwork, tolerance_m: float) -> RoadNetwork:
     )
 
 
-def _mean_place(network: RoadNetwork, member_of: IntArray, n: int) -> tuple[FloatArray, FloatArray]:
+def _mean_place(network: RoadNetwork, member_of: Ints, n: int) -> tuple[Floats, Floats]:
     known = ~np.isnan(network.x)
     count = np.bincount(member_of[known], minlength=n).astype(np.float64)
     places = []
@@ -134,7 +135,7 @@ def _mean_place(network: RoadNetwork, member_of: IntArray, n: int) -> tuple[Floa
     return places[0], places[1]
 
 
-def _gather_shapes(network: RoadNetwork, edges: IntArray) -> tuple[FloatArray, IntArray]:
+def _gather_shapes(network: RoadNetwork, edges: Ints) -> tuple[Floats, Ints]:
     starts, counts = network.shape_offsets[edges], np.diff(network.shape_offsets)[edges]
     offsets = np.zeros(len(edges) + 1, dtype=np.int64)
     np.cumsum(counts, out=offsets[1:])
@@ -142,7 +143,7 @@ def _gather_shapes(network: RoadNetwork, edges: IntArray) -> tuple[FloatArray, I
     return network.shape_xy[points], offsets
 
 
-def _checked(indices: NDArray[Any], what: str, n: int) -> IntArray:
+def _checked(indices: NDArray[Any], what: str, n: int) -> Ints:
     if indices.dtype == np.bool_ and indices.shape == (n,):
         return np.flatnonzero(indices).astype(np.int64)
     if indices.size == 0:

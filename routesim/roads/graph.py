@@ -9,10 +9,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from routesim.arrays import Ints32
 from routesim.errors import InputError
 from routesim.kernels import kernel
-
-Edges = NDArray[np.int32]
 
 
 class Graph(NamedTuple):
@@ -23,9 +22,9 @@ class Graph(NamedTuple):
     """
 
     indptr: NDArray[np.int64]
-    out_edges: Edges
-    tails: Edges
-    heads: Edges
+    out_edges: Ints32
+    tails: Ints32
+    heads: Ints32
     no_through: NDArray[np.bool_]
 
     @classmethod
@@ -69,7 +68,7 @@ class Graph(NamedTuple):
         return present
 
 
-def _end_nodes(name: str, given: ArrayLike, n_nodes: int) -> Edges:
+def _end_nodes(name: str, given: ArrayLike, n_nodes: int) -> Ints32:
     nodes = np.asarray(given)
     if nodes.ndim != 1 or (nodes.size and nodes.dtype.kind not in "iu"):
         raise InputError(f"{name} must be a list of node indices, got shape {nodes.shape} of {nodes.dtype}")
@@ -81,7 +80,7 @@ def _end_nodes(name: str, given: ArrayLike, n_nodes: int) -> Edges:
 
 
 @kernel
-def _sort_by(ends: Edges, present: NDArray[np.bool_], n_nodes: int) -> tuple[NDArray[np.int64], Edges]:
+def _sort_by(ends: Ints32, present: NDArray[np.bool_], n_nodes: int) -> tuple[NDArray[np.int64], Ints32]:
     """Sort the present edges by one of their ends: where each node's edges begin, and the edges."""
     indptr = np.zeros(n_nodes + 1, dtype=np.int64)
     for edge, node in enumerate(ends):

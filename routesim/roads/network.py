@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from routesim.arrays import Bools, Floats, Ints, Ints32
 from routesim.errors import NetworkError
 
 if TYPE_CHECKING:
@@ -22,10 +23,6 @@ if TYPE_CHECKING:
 
     from routesim.roads.graph import Graph
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
-IndexArray = NDArray[np.int32]
-BoolArray = NDArray[np.bool_]
 
 EARTH_RADIUS_M = 6_371_009.0
 GEOGRAPHIC = "EPSG:4326"
@@ -72,24 +69,24 @@ class RoadNetwork:
     """
 
     labels: tuple[Hashable, ...]
-    tails: IndexArray
-    heads: IndexArray
-    free_flow_s: FloatArray
-    length_m: FloatArray
-    speed_kph: FloatArray
-    lanes: FloatArray
-    capacity_vph: FloatArray
-    bpr_alpha: FloatArray
-    bpr_beta: FloatArray
-    x: FloatArray
-    y: FloatArray
+    tails: Ints32
+    heads: Ints32
+    free_flow_s: Floats
+    length_m: Floats
+    speed_kph: Floats
+    lanes: Floats
+    capacity_vph: Floats
+    bpr_alpha: Floats
+    bpr_beta: Floats
+    x: Floats
+    y: Floats
     names: tuple[str, ...]
     highways: tuple[str, ...]
-    keys: IntArray
-    shape_xy: FloatArray
-    shape_offsets: IntArray
+    keys: Ints
+    shape_xy: Floats
+    shape_offsets: Ints
     imputed_bits: NDArray[np.uint8]
-    no_through: BoolArray
+    no_through: Bools
     crs: str = GEOGRAPHIC
     name: str = ""
     attribution: str = ""
@@ -177,7 +174,7 @@ class RoadNetwork:
             raise NetworkError(f"the line of edge {e} ({self._ends(e)}) has a coordinate that is not a number")
         self._check_range(shape[:, 0], shape[:, 1], "edge", owners)
 
-    def _check_range(self, x: FloatArray, y: FloatArray, kind: str, owners: NDArray[np.integer[Any]]) -> None:
+    def _check_range(self, x: Floats, y: Floats, kind: str, owners: NDArray[np.integer[Any]]) -> None:
         limit_x, limit_y = (180.0, 90.0) if self.is_geographic else (1e12, 1e12)
         bad = ~((np.abs(x) <= limit_x) & (np.abs(y) <= limit_y))
         if bad.any():
@@ -239,27 +236,27 @@ class RoadNetwork:
         return self.crs == GEOGRAPHIC
 
     @property
-    def lon(self) -> FloatArray:
+    def lon(self) -> Floats:
         """Longitude of every node, in degrees."""
         return self._degrees("lon")
 
     @property
-    def lat(self) -> FloatArray:
+    def lat(self) -> Floats:
         """Latitude of every node, in degrees."""
         return self._degrees("lat")
 
-    def _degrees(self, which: str) -> FloatArray:
+    def _degrees(self, which: str) -> Floats:
         if not self.is_geographic:
             raise NetworkError(f"{which} needs longitudes and latitudes; this network's are planar: use x and y")
         return self.x if which == "lon" else self.y
 
-    def imputed(self, attribute: str) -> BoolArray:
+    def imputed(self, attribute: str) -> Bools:
         """Mark the edges whose `attribute` (speed, lanes, capacity or bpr) a rule filled in."""
         if attribute not in IMPUTED_BITS:
             raise NetworkError(f"imputed takes one of {', '.join(IMPUTED_BITS)}, got {attribute!r}")
         return np.asarray((self.imputed_bits & np.uint8(IMPUTED_BITS[attribute])) != 0, dtype=np.bool_)
 
-    def shape(self, edge: int) -> FloatArray:
+    def shape(self, edge: int) -> Floats:
         """Return the line of an edge, point by point: as it came, or straight between its ends."""
         points = self.shape_xy[self.shape_offsets[edge] : self.shape_offsets[edge + 1]]
         if len(points):
@@ -312,7 +309,7 @@ class RoadNetwork:
         return self.labels[int(nodes[int(place)])]
 
     @cached_property
-    def _tree(self) -> tuple[cKDTree, IntArray]:
+    def _tree(self) -> tuple[cKDTree, Ints]:
         from scipy.spatial import cKDTree
 
         nodes = np.flatnonzero(~np.isnan(self.x)).astype(np.int64)
@@ -453,14 +450,14 @@ class RoadNetwork:
         to_geopackage(self, path)
 
 
-def haversine_m(lon1: FloatArray, lat1: FloatArray, lon2: FloatArray, lat2: FloatArray) -> FloatArray:
+def haversine_m(lon1: Floats, lat1: Floats, lon2: Floats, lat2: Floats) -> Floats:
     """Return great-circle distances in metres between places in degrees."""
     a1, a2 = np.radians(lat1), np.radians(lat2)
     half = np.sin((a2 - a1) / 2) ** 2 + np.cos(a1) * np.cos(a2) * np.sin(np.radians(lon2 - lon1) / 2) ** 2
     return np.asarray(2 * EARTH_RADIUS_M * np.arcsin(np.sqrt(np.minimum(half, 1.0))), dtype=np.float64)
 
 
-def _on_sphere(lon: FloatArray, lat: FloatArray) -> FloatArray:
+def _on_sphere(lon: Floats, lat: Floats) -> Floats:
     lam, phi = np.radians(lon), np.radians(lat)
     return np.column_stack((np.cos(phi) * np.cos(lam), np.cos(phi) * np.sin(lam), np.sin(phi)))
 
@@ -507,7 +504,7 @@ def _vector(values: ArrayLike, what: str, n: int, dtype: Any) -> NDArray[Any]:
     return array
 
 
-def _indices(values: ArrayLike, what: str, n_nodes: int) -> IndexArray:
+def _indices(values: ArrayLike, what: str, n_nodes: int) -> Ints32:
     array = _array(values, what, np.int64)
     if array.ndim != 1:
         raise NetworkError(f"{what} must be one row of node indices, got shape {array.shape}")

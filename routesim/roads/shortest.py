@@ -24,11 +24,10 @@ from numba import types
 from numba.extending import overload
 from numpy.typing import ArrayLike, NDArray
 
+from routesim.arrays import Floats, Ints32
 from routesim.errors import InputError, NoPathError
 from routesim.kernels import kernel, lean_part
-from routesim.roads.graph import Edges, Graph
-
-Floats = NDArray[np.float64]
+from routesim.roads.graph import Graph
 
 # Instead of the place of a node in the heap: it is not there yet, or must not come there any more.
 ABSENT, DONE = -1, -2
@@ -46,9 +45,9 @@ class Workspace(NamedTuple):
     stamp: NDArray[np.int64]
     distance: Floats
     key: Floats
-    parent: Edges
-    position: Edges
-    heap: Edges
+    parent: Ints32
+    position: Ints32
+    heap: Ints32
     no_potential: Floats
 
     @classmethod
@@ -62,7 +61,7 @@ class Workspace(NamedTuple):
 
 def shortest_path(
     graph: Graph, costs: ArrayLike, origin: int, destination: int, *, workspace: Workspace | None = None
-) -> Edges:
+) -> Ints32:
     """Find the cheapest path; of equally cheap ones always the same."""
     usable = checked(graph, costs, origin, destination)
     work = _fitting(workspace, graph)
@@ -74,7 +73,7 @@ def shortest_path(
 
 def shortest_tree(
     graph: Graph, costs: ArrayLike, origin: int, *, workspace: Workspace | None = None
-) -> tuple[Floats, Edges]:
+) -> tuple[Floats, Ints32]:
     """Find the cost from `origin` to every node, and the last edge on the way there.
 
     The cost is inf and the edge -1 where no path leads; at the origin they are 0 and -1.
@@ -144,7 +143,7 @@ _specialise(lambda costs: isinstance(costs, types.Array), _entry)
 
 
 @lean_part
-def _push(key: Floats, position: Edges, heap: Edges, node: int, size: int) -> int:
+def _push(key: Floats, position: Ints32, heap: Ints32, node: int, size: int) -> int:
     """Put a node into a heap of `size` nodes, or move it up after its key fell; return the size.
 
     Equal keys are ordered by node.
@@ -165,7 +164,7 @@ def _push(key: Floats, position: Edges, heap: Edges, node: int, size: int) -> in
 
 
 @lean_part
-def _pop(key: Floats, position: Edges, heap: Edges, size: int) -> int:
+def _pop(key: Floats, position: Ints32, heap: Ints32, size: int) -> int:
     """Take the node of the least key off a heap of `size` nodes and mark it done."""
     least = heap[0]
     position[least] = DONE
@@ -196,7 +195,7 @@ def search(
     goal: int,
     potential: Floats,
     scale: float,
-    blocked: Edges,
+    blocked: Ints32,
     limit: float,
     work: Workspace,
 ) -> bool:
@@ -242,7 +241,7 @@ def search(
 
 
 @lean_part
-def _relax(graph: Graph, costs: Any, node: int, parents: Edges, work: Workspace, size: int) -> int:
+def _relax(graph: Graph, costs: Any, node: int, parents: Ints32, work: Workspace, size: int) -> int:
     """Shorten the distances of the nodes that an edge out of `node` makes nearer; return the size of the heap."""
     distance, here = work.distance, work.distance[node]
     for slot in range(graph.indptr[node], graph.indptr[node + 1]):
@@ -255,7 +254,7 @@ def _relax(graph: Graph, costs: Any, node: int, parents: Edges, work: Workspace,
 
 
 @lean_part
-def repair(graph: Graph, costs: Any, origin: int, parents: Edges, work: Workspace) -> None:
+def repair(graph: Graph, costs: Any, origin: int, parents: Ints32, work: Workspace) -> None:
     """Make `parents`, a tree at other costs or all -1, the tree of shortest paths from `origin` at these.
 
     Leaves the distance of every node in `work`. First come the distances along the old tree: from each node climb
@@ -292,7 +291,7 @@ def repair(graph: Graph, costs: Any, origin: int, parents: Edges, work: Workspac
 
 
 @lean_part
-def write_path(graph: Graph, parents: Edges, goal: int, out: Edges) -> int:
+def write_path(graph: Graph, parents: Ints32, goal: int, out: Ints32) -> int:
     """Write the path to `goal` to the start of `out`; return its length."""
     length, edge = 0, parents[goal]
     while edge >= 0:
@@ -305,7 +304,7 @@ def write_path(graph: Graph, parents: Edges, goal: int, out: Edges) -> int:
 
 
 @kernel
-def trace(graph: Graph, parents: Edges, goal: int) -> Edges:
+def trace(graph: Graph, parents: Ints32, goal: int) -> Ints32:
     """Read the path to `goal` off the parent edges of a search or a tree."""
     length, edge = 0, parents[goal]
     while edge >= 0:
@@ -317,8 +316,8 @@ def trace(graph: Graph, parents: Edges, goal: int) -> Edges:
 
 @kernel
 def find(
-    graph: Graph, costs: Floats, origin: int, goal: int, potential: Floats, blocked: Edges, work: Workspace
-) -> Edges:
+    graph: Graph, costs: Floats, origin: int, goal: int, potential: Floats, blocked: Ints32, work: Workspace
+) -> Ints32:
     """Find the cheapest path, or one of no edges where none leads to `goal`."""
     if not search(graph, costs, origin, goal, potential, 1.0, blocked, np.inf, work):
         return np.empty(0, dtype=np.int32)
@@ -328,7 +327,7 @@ def find(
 @kernel
 def tree(
     graph: Graph, costs: Floats, origin: int, potential: Floats, limit: float, work: Workspace
-) -> tuple[Floats, Edges]:
+) -> tuple[Floats, Ints32]:
     """Find distance and parent edge of every node where distance plus potential is below `limit`."""
     search(graph, costs, origin, -1, potential, 1.0, work.heap[:0], limit, work)
     distances, parents = np.full(graph.indptr.size - 1, np.inf), np.full(graph.indptr.size - 1, np.int32(-1))
@@ -339,7 +338,7 @@ def tree(
 
 
 @kernel
-def straighten(graph: Graph, costs: Floats, path: Edges, stretch: float, to_go: Floats, work: Workspace) -> Edges:
+def straighten(graph: Graph, costs: Floats, path: Ints32, stretch: float, to_go: Floats, work: Workspace) -> Ints32:
     """Replace parts of `path` by shortest paths until every part that costs at most `stretch` is one.
 
     A part that small lies inside one of the windows searched: each costs up to twice as much, and begins
@@ -366,7 +365,7 @@ def straighten(graph: Graph, costs: Floats, path: Edges, stretch: float, to_go: 
 
 
 @kernel
-def without_loops(graph: Graph, walk: Edges, work: Workspace) -> Edges:
+def without_loops(graph: Graph, walk: Ints32, work: Workspace) -> Ints32:
     """Cut out of a walk whatever lies between two visits to a node."""
     generation = work.generation[0] + 1
     work.generation[0] = generation

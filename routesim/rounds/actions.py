@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
 
 import numpy as np
 
+from routesim.arrays import Floats, Ints, Ints32
 from routesim.checks import numbers, whole
 from routesim.errors import InputError
-from routesim.kernels import Floats, Ints, Ints32
 from routesim.roads.graph import Graph
 from routesim.roads.network import RoadNetwork
 from routesim.roads.shortest import Workspace, shortest_path

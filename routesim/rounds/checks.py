@@ -1,15 +1,13 @@
 """Checks of what rounds are made from: the window, rewards by edge and count, their noise and their range."""
 
 from collections.abc import Callable
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from routesim.arrays import Floats
 from routesim.checks import numbers, whole
 from routesim.errors import InputError
-
-Floats: TypeAlias = NDArray[np.float64]
 
 
 def checked_window(window: int) -> int:

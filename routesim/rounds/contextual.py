@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from routesim.arrays import Floats, Ints
 from routesim.errors import InputError
-from routesim.kernels import Floats, Ints
 from routesim.rounds.actions import ActionSet
 from routesim.rounds.checks import checked_noise, checked_range, checked_window, congestion_table
 from routesim.rounds.contextual_policy import ContextualPolicy, Fit, play_contextual

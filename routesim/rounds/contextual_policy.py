@@ -8,8 +8,9 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from routesim.arrays import Floats, Ints32
 from routesim.errors import InputError
-from routesim.kernels import Floats, Ints32, lean_kernel
+from routesim.kernels import lean_kernel
 from routesim.rounds.environment import Feedback, Observation, Task
 from routesim.rounds.kernels import RoundArrays, Trace, more_rounds, play_round
 from routesim.rounds.window import PathRows, history_number

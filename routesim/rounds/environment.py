@@ -11,9 +11,9 @@ from typing import Literal, NamedTuple, Self, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from routesim.arrays import Floats, Ints, Ints32
 from routesim.checks import numbers
 from routesim.errors import InputError
-from routesim.kernels import Floats, Ints, Ints32
 from routesim.rounds.actions import ActionSet
 from routesim.rounds.checks import (
     check_non_increasing,
@@ -25,7 +25,7 @@ from routesim.rounds.checks import (
 )
 from routesim.rounds.kernels import Bases, Payment, RoundArrays, Seen, Tallied, Trace, play_table
 from routesim.rounds.numbering import Action
-from routesim.rounds.window import Window, enter
+from routesim.rounds.window import WindowState, enter
 from routesim.storage.state import (
     State,
     check_numbers,
@@ -224,7 +224,7 @@ class RoundEnvironment:
         self._bases = Bases(np.ones((1, self.actions.n_edges)), 0, _NEVER)
         self._pairs = self.actions.draw_pairs(rng)
         self._numbering = self.actions.numbering()
-        self._recent = Window.empty(self.window, self.actions.n_edges)
+        self._recent = WindowState.empty(self.window, self.actions.n_edges)
         self._clock = np.zeros(2, dtype=np.int64)  # the round, and how much of the noise block is used up
         self._noise = np.empty(0)
         self._seen = Seen.empty(self._numbering.longest, self.actions.n_edges)

@@ -7,8 +7,9 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from routesim.kernels import Floats, Ints, Ints32, lean_kernel
-from routesim.rounds.window import PathRows, Window, history_number, move
+from routesim.arrays import Floats, Ints, Ints32
+from routesim.kernels import lean_kernel
+from routesim.rounds.window import PathRows, WindowState, history_number, move
 
 
 class Payment(NamedTuple):
@@ -51,7 +52,7 @@ class RoundArrays(NamedTuple):
     """All that a round reads and changes; `clock` holds the round, and how much of the `noise` is used up."""
 
     paths: PathRows
-    window: Window
+    window: WindowState
     payment: Payment
     bases: Bases
     noise: Floats
@@ -128,7 +129,7 @@ def play_round(action: int, rounds: RoundArrays) -> tuple[float, float]:
 def _play_plain(action: int, plain: Any) -> tuple[float, float]:
     """Play one round with the arrays in plain tuples."""
     paths, window, payment, bases, noise, clock, seen = plain
-    nested = PathRows(*paths), Window(*window), Payment(*payment), Bases(*bases), noise, clock, Seen(*seen)
+    nested = PathRows(*paths), WindowState(*window), Payment(*payment), Bases(*bases), noise, clock, Seen(*seen)
     return play_round(action, RoundArrays(*nested))
 
 

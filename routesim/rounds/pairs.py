@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from routesim.kernels import Floats
+from routesim.arrays import Floats
 from routesim.storage.state import State, join, part, restore_rng, rng_state
 
 

@@ -2,20 +2,18 @@
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple, Self, TypeAlias
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from routesim.arrays import Floats, Ints
 from routesim.errors import ResultsError
 from routesim.kernels import kernel
 from routesim.rounds.environment import EdgeUses
 from routesim.rounds.kernels import Trace
 from routesim.storage.checkpoint import ROW
 from routesim.storage.state import State, collect, join, named, part, taken, whole_from
-
-Floats: TypeAlias = NDArray[np.float64]
-Ints: TypeAlias = NDArray[np.int64]
 
 STEPS = 48
 """How many steps of rounds the plays are counted in, at most."""

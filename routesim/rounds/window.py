@@ -2,7 +2,7 @@
 
 Whoever plays rounds keeps the counts by these kernels: an action enters with all its edges, and the action that was
 played `length` rounds before leaves. Where all actions are at hand anyway, as in a sequence that is planned, `enter`
-and `leave` are enough; `Window` also remembers which action has to leave.
+and `leave` are enough; `WindowState` also remembers which action has to leave.
 """
 
 from typing import NamedTuple
@@ -10,7 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from routesim.kernels import Ints, Ints32, lean_kernel
+from routesim.arrays import Ints, Ints32
+from routesim.kernels import lean_kernel
 
 
 class PathRows(NamedTuple):
@@ -24,7 +25,7 @@ class PathRows(NamedTuple):
         return self.indices[self.indptr[action] : self.indptr[action + 1]]
 
 
-class Window(NamedTuple):
+class WindowState(NamedTuple):
     """The counts by edge, and the last `length` actions: that of round t stands at `ring[t % length]`."""
 
     length: int
@@ -32,7 +33,7 @@ class Window(NamedTuple):
     ring: Ints32
 
     @classmethod
-    def empty(cls, length: int, n_edges: int) -> "Window":
+    def empty(cls, length: int, n_edges: int) -> "WindowState":
         """Return the window before round 0: no edge is in use."""
         return cls(length, np.zeros(n_edges, dtype=np.int32), np.zeros(max(length, 1), dtype=np.int32))
 
@@ -56,7 +57,7 @@ def leave(counts: NDArray[np.integer], edges: NDArray[np.integer]) -> None:
 
 
 @lean_kernel
-def move(window: Window, paths: PathRows, now: int, action: int) -> None:
+def move(window: WindowState, paths: PathRows, now: int, action: int) -> None:
     """Play `action` in round `now`: it enters, and the action that was played `length` rounds before leaves."""
     if window.length == 0:
         return
@@ -69,7 +70,7 @@ def move(window: Window, paths: PathRows, now: int, action: int) -> None:
 
 
 @lean_kernel
-def history_number(window: Window, now: int, n_actions: int, n_histories: int) -> int:
+def history_number(window: WindowState, now: int, n_actions: int, n_histories: int) -> int:
     """Return the number of the history before round `now`: its actions as digits, the oldest first."""
     number = 0
     for past in range(max(0, now - window.length), now):

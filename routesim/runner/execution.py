@@ -18,7 +18,7 @@ from routesim.runner.outputs import Finished, ReportJob, about_scenario, version
 from routesim.runner.sweep import write_sweep
 from routesim.runner.units import units
 from routesim.runner.work import Job, UnitJob
-from routesim.runner.workspace import Identity, Workspace, open_workspace, read_summary
+from routesim.runner.workspace import Identity, RunFolder, open_workspace, read_summary
 from routesim.scenario.files import fingerprint, points, to_toml
 from routesim.scenario.kinds import AnyScenario
 
@@ -121,7 +121,7 @@ def run_scenario(
         workspace.close(forget_if_empty=False)
 
 
-def _job(workspace: Workspace, point: str, unit: Any) -> UnitJob:
+def _job(workspace: RunFolder, point: str, unit: Any) -> UnitJob:
     return UnitJob(unit, workspace.part(point, unit.key), workspace.checkpoint(point, unit.key))
 
 

@@ -33,7 +33,7 @@ class Identity(NamedTuple):
     version: str
 
 
-class Workspace:
+class RunFolder:
     """An unfinished run that only this process works on."""
 
     def __init__(self, folder: Path, lock: int | None, made: list[Path]) -> None:
@@ -122,7 +122,7 @@ class Workspace:
             self._lock = None
 
 
-def open_workspace(folder: Path, identity: Identity, *, resume: bool) -> Workspace | None:
+def open_workspace(folder: Path, identity: Identity, *, resume: bool) -> RunFolder | None:
     """Return the place to work in, begun or to go on with; None if `folder` holds the finished result already.
 
     Without `resume` a new run begins, unless that would throw away what an unfinished one has done. With it the
@@ -141,7 +141,7 @@ def open_workspace(folder: Path, identity: Identity, *, resume: bool) -> Workspa
     made = [path for path in (folder, *folder.parents) if not path.exists()]
     with writing(folder):
         home.mkdir(parents=True, exist_ok=True)
-    workspace, begun = Workspace(folder, _lock(folder), made), None
+    workspace, begun = RunFolder(folder, _lock(folder), made), None
     try:
         begun = _begun(home)
         if begun is None or not (resume or workspace.done):

@@ -7,14 +7,12 @@ from typing import Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from routesim.arrays import Floats, Ints, Ints32
 from routesim.demand.demand import Demand
 from routesim.errors import RouteError
 from routesim.roads.network import RoadNetwork
 from routesim.travellers.trip_costs import TripCosts
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Ints32 = NDArray[np.int32]
 Feedback: TypeAlias = Literal["none", "lessons", "all"]
 
 # Instead of a path: stop and ask when it departs; take the quickest path of that moment; or the one that costs the

@@ -5,15 +5,13 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from routesim.arrays import Floats, Ints32
 from routesim.errors import NoPathError
 from routesim.roads.network import RoadNetwork
 from routesim.roads.shortest import Workspace, shortest_tree
 
-Floats = NDArray[np.float64]
-Nodes = NDArray[np.int32]
 
-
-def check_reachable(network: RoadNetwork, origins: Nodes, destinations: Nodes) -> None:
+def check_reachable(network: RoadNetwork, origins: Ints32, destinations: Ints32) -> None:
     """Refuse vehicles of which one cannot reach its destination, naming the first."""
     if _strongly_connected(network):
         return

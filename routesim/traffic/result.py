@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from routesim.arrays import Floats, Ints
 from routesim.demand.demand import Demand
 from routesim.errors import InputError
 from routesim.roads.network import RoadNetwork
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-Floats = NDArray[np.float64]
-Longs = NDArray[np.int64]
 
 MOST_CELLS = 1 << 28  # time bins x edges that `edge_counts` may have
 
@@ -49,11 +48,11 @@ class Traffic:
     arrival_s: Floats
     until_s: float
     n_events: int
-    path_starts: Longs
-    path_lengths: Longs
-    edges_entered: Longs
+    path_starts: Ints
+    path_lengths: Ints
+    edges_entered: Ints
     path_edges: NDArray[np.int32]
-    loads: Longs  # rows of (time bin, edge, entries), by bin
+    loads: Ints  # rows of (time bin, edge, entries), by bin
     load_seconds: Floats
     informed: bool = False
     trip_kinds: NDArray[np.int32] | None = None

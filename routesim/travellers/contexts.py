@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from routesim.arrays import Floats
 from routesim.errors import InputError
 
-Floats: TypeAlias = NDArray[np.float64]
 Block: TypeAlias = Callable[[int, int], ArrayLike]
 Sampler: TypeAlias = Callable[[np.random.Generator, int], ArrayLike]
 Lengths: TypeAlias = Literal["refuse", "rescale", "keep"]

@@ -7,16 +7,14 @@ number of terms, so that no feature vector is longer than one while trip columns
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from routesim.arrays import Floats
 from routesim.errors import InputError
 from routesim.roads.network import RoadNetwork
 from routesim.travellers.contexts import DrawnContexts
-
-Floats: TypeAlias = NDArray[np.float64]
 
 _MOTORWAYS = ("motorway", "trunk")
 _MAIN_ROADS = (*_MOTORWAYS, "primary", "secondary")

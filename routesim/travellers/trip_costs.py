@@ -12,9 +12,10 @@ from itertools import product
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from routesim.arrays import Floats
 from routesim.checks import numbers
 from routesim.errors import InputError
-from routesim.travellers.features import Floats, RoadFeatures, Travellers, TripSampler
+from routesim.travellers.features import RoadFeatures, Travellers, TripSampler
 
 MOST_CELLS = 1 << 27  # kinds x edges x features
 

@@ -22,6 +22,7 @@ from path_cases import (
 )
 
 import routesim.roads.candidates
+from routesim.arrays import Ints32
 from routesim.errors import InputError, NoPathError
 from routesim.roads.candidates import (
     Graph,
@@ -31,7 +32,6 @@ from routesim.roads.candidates import (
     shortest_path,
     shortest_tree,
 )
-from routesim.roads.shortest import Edges
 
 # Hand-computed answers
 
@@ -149,7 +149,7 @@ def test_dead_ends_behind_the_path_itself_take_no_time() -> None:
 # Penalty paths
 
 
-def overlap(case: Case, one: Edges, other: Edges) -> float:
+def overlap(case: Case, one: Ints32, other: Ints32) -> float:
     shared = set(one.tolist()) & set(other.tolist())
     return float(sum(case.costs[sorted(shared)])) / min(cost_of(case, one), cost_of(case, other))
 
@@ -188,7 +188,7 @@ def test_a_city_grid_has_eight_routes_that_differ() -> None:
     assert max(overlap(case, one, other) for one in paths for other in paths if one is not other) <= 0.75
 
 
-def silly_parts(case: Case, path: Edges, size: float) -> int:
+def silly_parts(case: Case, path: Ints32, size: float) -> int:
     """How many parts of the path that cost at most `size` are not shortest paths."""
     silly, reached = 0, np.concatenate(([0.0], np.cumsum(case.costs[path])))
     for first, edge in enumerate(path):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from routesim.rounds.window import PathRows, Window, enter, leave, move
+from routesim.rounds.window import PathRows, WindowState, enter, leave, move
 
 PATHS = [[0, 2], [1], [0, 1, 3]]
 INDPTR = np.array([0, 2, 3, 6])
@@ -12,7 +12,7 @@ INDICES = np.array([0, 2, 1, 0, 1, 3], dtype=np.int32)
 
 @pytest.mark.parametrize("length", [0, 1, 3, 7])
 def test_counts_are_those_of_the_last_actions(length: int) -> None:
-    window = Window.empty(length, n_edges=4)
+    window = WindowState.empty(length, n_edges=4)
     played: list[int] = []
     for now, action in enumerate(np.random.default_rng(0).integers(0, 3, 30).tolist()):
         inside = played[max(0, now - length) :]

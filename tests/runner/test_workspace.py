@@ -6,19 +6,19 @@ from pathlib import Path
 import pytest
 
 from routesim.errors import ResultsError
-from routesim.runner.workspace import Identity, Workspace, open_workspace
+from routesim.runner.workspace import Identity, RunFolder, open_workspace
 
 MINE = Identity("rounds = 10\nseed = 0\n", "a" * 64, "1.0")
 OTHER = Identity("rounds = 20\nseed = 0\n", "b" * 64, "1.0")
 
 
-def begin(folder: Path, identity: Identity = MINE, *, resume: bool = False) -> Workspace:
+def begin(folder: Path, identity: Identity = MINE, *, resume: bool = False) -> RunFolder:
     workspace = open_workspace(folder, identity, resume=resume)
     assert workspace is not None
     return workspace
 
 
-def leave_part(workspace: Workspace) -> None:
+def leave_part(workspace: RunFolder) -> None:
     workspace.part("one").mkdir(parents=True)
     (workspace.part("one") / "values").write_text("1")
 

@@ -8,11 +8,11 @@ prices that the best actions collect, plus the most that each edge could earn be
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from routesim.arrays import Floats
 from routesim.errors import TooManyStatesError
 from routesim.kernels import kernel
 from routesim.planning.contextual.groups import EdgeGroups
@@ -22,8 +22,6 @@ from routesim.planning.edgewise.prices import find_prices
 from routesim.planning.edgewise.sharing import PathSharing
 from routesim.planning.edgewise.single_edge import plain_window
 from routesim.rounds.actions import ActionSet
-
-Floats: TypeAlias = NDArray[np.float64]
 
 MAX_WINDOW = 12
 """The longest window: an edge has 2 ** window use histories."""

@@ -12,13 +12,13 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from routesim.arrays import Floats
 from routesim.errors import InputError, TooManyStatesError
 from routesim.planning.contextual.groups import EdgeGroups
 from routesim.planning.exact.backups import Graph, backward, gains, iterate
 from routesim.planning.exact.planner import MAX_ARCS, check_size
 from routesim.rounds.actions import ActionSet
 
-Floats: TypeAlias = NDArray[np.float64]
 Bases: TypeAlias = Callable[[int, int], Floats]
 """The base reward of each edge in rounds `first` up to `last`, shape (rounds, edges)."""
 

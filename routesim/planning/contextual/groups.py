@@ -1,13 +1,10 @@
 """Groups of edges: those used by the same actions with the same multipliers, which always share one multiplier."""
 
-from typing import TypeAlias
-
 import numpy as np
 from numpy.typing import NDArray
 
+from routesim.arrays import Floats
 from routesim.rounds.actions import ActionSet
-
-Floats: TypeAlias = NDArray[np.float64]
 
 
 class EdgeGroups:

@@ -9,16 +9,12 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from routesim.arrays import Floats, Ints, Ints32
 from routesim.errors import InputError
 from routesim.kernels import kernel
 from routesim.roads.graph import Graph
 from routesim.roads.shortest import NOWHERE, Workspace, find, no_path
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Edges = NDArray[np.int32]
 
 
 class Choices(Protocol):
@@ -32,7 +28,7 @@ class Choices(Protocol):
     def rates(self) -> Floats:
         """The share of rounds that serve each origin-destination pair; they sum to 1."""
 
-    def best(self, values: Floats, pair: int) -> tuple[float, Edges]:
+    def best(self, values: Floats, pair: int) -> tuple[float, Ints32]:
         """Return the largest sum of edge values of a pair's actions, rounded up, and that action's edges."""
 
 
@@ -51,7 +47,7 @@ class PathSet:
     """
 
     indptr: Ints
-    indices: Edges
+    indices: Ints32
     n_edges: int
     first_action: Ints = field(default_factory=lambda: np.empty(0, np.int64))
     rates: Floats = field(default_factory=lambda: np.empty(0))
@@ -74,7 +70,7 @@ class PathSet:
         """The number of actions of all pairs together."""
         return self.indptr.size - 1
 
-    def edges_of(self, action: int | Sequence[int]) -> Edges:
+    def edges_of(self, action: int | Sequence[int]) -> Ints32:
         """Return the edges of an action, which is a number here."""
         number = int(action)  # type: ignore[arg-type]  # never a sequence in a path set
         return self.indices[self.indptr[number] : self.indptr[number + 1]]
@@ -84,7 +80,7 @@ class PathSet:
         low, high = self.first_action[pair], self.first_action[pair + 1]
         return int(best_of_paths(index, self.indptr, self.indices, low, high))
 
-    def best(self, values: Floats, pair: int) -> tuple[float, Edges]:
+    def best(self, values: Floats, pair: int) -> tuple[float, Ints32]:
         """Return the largest sum of edge values of a pair's actions, rounded up, and that action's edges."""
         low, high = self.first_action[pair], self.first_action[pair + 1]
         terms = values[self.indices[self.indptr[low] : self.indptr[high]]]
@@ -120,7 +116,7 @@ class RoadGraph:
         """The number of edges."""
         return self.graph.n_edges
 
-    def edges_of(self, action: int | Sequence[int]) -> Edges:
+    def edges_of(self, action: int | Sequence[int]) -> Ints32:
         """Return the edges of an action, which is a sequence of them here."""
         return np.asarray(action, np.int32)
 
@@ -128,7 +124,7 @@ class RoadGraph:
         """Return the path of a pair with the largest sum of indices, counting positive ones as 0."""
         return tuple(self.best(np.minimum(index, 0.0), pair)[1].tolist())
 
-    def best(self, values: Floats, pair: int) -> tuple[float, Edges]:
+    def best(self, values: Floats, pair: int) -> tuple[float, Ints32]:
         """Return the largest sum of edge values of a pair's paths, rounded up, and the edges of that path."""
         origin, destination = int(self.origins[pair]), int(self.destinations[pair])
         work = Workspace.build(self.graph)  # for each call: threads may share a plan
@@ -140,7 +136,7 @@ class RoadGraph:
 
 
 @kernel
-def best_of_paths(index: Floats, indptr: Ints, indices: Edges, low: int, high: int) -> int:
+def best_of_paths(index: Floats, indptr: Ints, indices: Ints32, low: int, high: int) -> int:
     """The action among low..high - 1 with the largest sum; of sums equal up to rounding the first."""
     best = low
     best_total = -np.inf

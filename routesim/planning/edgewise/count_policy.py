@@ -7,21 +7,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from routesim.arrays import Floats, Ints, Ints32
 from routesim.kernels import kernel
 from routesim.planning.edgewise.choices import PathSet, RoadGraph, best_of_paths
 from routesim.planning.hull import raise_to_hull
 from routesim.roads.graph import Graph
 from routesim.roads.shortest import Workspace, find
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Edges = NDArray[np.int32]
-
 
 @kernel
-def _count(counts: Ints, edges: Edges, change: int) -> None:
+def _count(counts: Ints, edges: Ints32, change: int) -> None:
     for edge in edges:
         counts[edge] += change
 
@@ -29,7 +25,7 @@ def _count(counts: Ints, edges: Edges, change: int) -> None:
 @kernel
 def _play_paths(
     indptr: Ints,
-    indices: Edges,
+    indices: Ints32,
     first_action: Ints,
     rewards: Floats,
     tolls: Floats,
@@ -69,7 +65,7 @@ def _play_graph(
     pairs: Ints,
     ends: Ints,
     earned: Floats,
-) -> Edges:
+) -> Ints32:
     """Return the paths of all rounds one after the other; that of round t is `ends[t]` to `ends[t + 1]`."""
     counts = np.zeros(rewards.shape[0], np.int64)
     costs = np.empty(rewards.shape[0])
@@ -113,7 +109,7 @@ class CountPolicy:
         index = self.rewards[np.arange(counts.size), counts] + self.tolls
         return self.choices.choose(index, pair)
 
-    def play(self, pairs: Ints) -> tuple[Ints | list[Edges], Floats]:
+    def play(self, pairs: Ints) -> tuple[Ints | list[Ints32], Floats]:
         """Play a round for each entry of `pairs` from empty roads; return the actions and their rewards."""
         earned = np.empty(pairs.size)
         tables = (self.rewards, self.tolls, self.window, pairs)

@@ -6,6 +6,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from routesim.arrays import Floats, Ints, Ints32
 from routesim.planning.cycles import (
     ascend,
     change_use,
@@ -18,10 +19,6 @@ from routesim.planning.cycles import (
 )
 from routesim.planning.edgewise.choices import PathSet, RoadGraph, merge_edges
 from routesim.planning.edgewise.flow_cycles import exchanges, flow_cycle, share_cycle
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Edges = NDArray[np.int32]
 
 Cycle = TypeVar("Cycle", NDArray[np.int64], list[NDArray[np.int32]])
 
@@ -112,12 +109,12 @@ class GraphCycles:
         self._graph = graph
         self._rewards = rewards
         self._window = window
-        self._found: list[tuple[float, list[Edges]]] = []
+        self._found: list[tuple[float, list[Ints32]]] = []
         self._left = 0
         self._exchanging = True
         self.values: dict[str, float] = {}
 
-    def add(self, name: str, cycle: list[Edges]) -> None:
+    def add(self, name: str, cycle: list[Ints32]) -> None:
         """Add a cycle."""
         value = self._value(cycle)
         self._found.append((value, cycle))
@@ -134,11 +131,11 @@ class GraphCycles:
         if cycle is not None:
             self.add(name, self._exchange(self._reorder(cycle)))
 
-    def known_paths(self) -> list[Edges]:
+    def known_paths(self) -> list[Ints32]:
         """Return the paths of all cycles so far."""
         return [path for _, cycle in self._found for path in cycle]
 
-    def add_run(self, name: str, run: list[Edges], block: int = 1) -> None:
+    def add_run(self, name: str, run: list[Ints32], block: int = 1) -> None:
         """Add the cycle a run falls into, or its end closed to one; each of its rounds stands for a block."""
         actions, _ = _number(run)
         for length in _periods(actions, max(1, -(-self._window // block))):
@@ -146,7 +143,7 @@ class GraphCycles:
 
     def best(
         self, *, bound: float, max_paths: int, seed: int, n_starts: int = 3, thorough: bool = True
-    ) -> tuple[list[Edges], float]:
+    ) -> tuple[list[Ints32], float]:
         """Improve the best cycles with about `max_paths` shortest paths.
 
         Return the best, with its exact value. Unless `thorough`, a cycle near the bound is not improved by
@@ -181,8 +178,8 @@ class GraphCycles:
         return [paths[action] for action in actions], value
 
     def _climb(
-        self, start: Sequence[Edges | None], max_paths: int, rng: np.random.Generator | None = None
-    ) -> tuple[float, list[Edges]]:
+        self, start: Sequence[Ints32 | None], max_paths: int, rng: np.random.Generator | None = None
+    ) -> tuple[float, list[Ints32]]:
         """Improve the paths of a cycle and their order in turn, until neither helps."""
         cycle = self._ascend(start, max_paths, rng)
         value = self._value(cycle)
@@ -197,13 +194,13 @@ class GraphCycles:
                 return better, cycle
             value = better
 
-    def _reorder(self, cycle: list[Edges]) -> list[Edges]:
+    def _reorder(self, cycle: list[Ints32]) -> list[Ints32]:
         actions, paths = _number(cycle)
         merged, tables, _ = merge_edges(PathSet(*_csr(paths), self._graph.n_edges), self._rewards)
         reorder(actions, merged.indptr, merged.indices, tables, self._window, _MAX_TRIALS)
         return [paths[action] for action in actions]
 
-    def _exchange(self, cycle: list[Edges]) -> list[Edges]:
+    def _exchange(self, cycle: list[Ints32]) -> list[Ints32]:
         """Let two rounds exchange parts of their ways while that helps.
 
         Each edge is used as often, at other times.
@@ -229,13 +226,13 @@ class GraphCycles:
                         break
         return cycle
 
-    def _value(self, cycle: list[Edges]) -> float:
+    def _value(self, cycle: list[Ints32]) -> float:
         actions, paths = _number(cycle)
         return cycle_value(actions, *_csr(paths), self._rewards, self._window)
 
     def _ascend(
-        self, start: Sequence[Edges | None], max_paths: int, rng: np.random.Generator | None = None
-    ) -> list[Edges]:
+        self, start: Sequence[Ints32 | None], max_paths: int, rng: np.random.Generator | None = None
+    ) -> list[Ints32]:
         """Replace one path at a time by the best one given the others, until none can be improved.
 
         With a generator, empty phases are first filled with paths that are only roughly the best.
@@ -294,10 +291,10 @@ def _periods(actions: Ints, window: int) -> Iterable[int]:
     return [period] if period else range(window + 1, max(window + 2, actions.size // 2), 1 + actions.size // 100)
 
 
-def _number(run: list[Edges]) -> tuple[Ints, list[Edges]]:
+def _number(run: list[Ints32]) -> tuple[Ints, list[Ints32]]:
     """Number the distinct paths of a run in the order they appear."""
     numbers: dict[bytes, int] = {}
-    paths: list[Edges] = []
+    paths: list[Ints32] = []
     actions = np.empty(len(run), np.int64)
     for now, path in enumerate(run):
         number = numbers.setdefault(path.tobytes(), len(paths))
@@ -307,6 +304,6 @@ def _number(run: list[Edges]) -> tuple[Ints, list[Edges]]:
     return actions, paths
 
 
-def _csr(paths: list[Edges]) -> tuple[Ints, Edges]:
+def _csr(paths: list[Ints32]) -> tuple[Ints, Ints32]:
     indptr = np.concatenate([[0], np.cumsum([path.size for path in paths])]).astype(np.int64)
     return indptr, np.concatenate(paths)

@@ -8,11 +8,9 @@ price.
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-from routesim.planning.edgewise.single_edge import Window, best_averages, curves
-
-Floats = NDArray[np.float64]
+from routesim.arrays import Floats
+from routesim.planning.edgewise.single_edge import UseHistories, best_averages, curves
 
 
 class EdgeModel(Protocol):
@@ -32,7 +30,7 @@ class EdgeModel(Protocol):
 class HistoryModel:
     """Edges over all their use histories; the use patterns met so far are kept and serve every edge."""
 
-    def __init__(self, window: Window, patterns: Floats | None = None) -> None:
+    def __init__(self, window: UseHistories, patterns: Floats | None = None) -> None:
         self.window = window
         self.patterns = _simple_patterns(window) if patterns is None else patterns
 
@@ -100,7 +98,7 @@ def _distinct(patterns: Floats) -> Floats:
     return np.ascontiguousarray(patterns[np.sort(first)])
 
 
-def _simple_patterns(window: Window) -> Floats:
+def _simple_patterns(window: UseHistories) -> Floats:
     """Return the patterns of evenly spread uses and of bursts with rests: a start that needs no solving."""
     length = window.length
     spread = [

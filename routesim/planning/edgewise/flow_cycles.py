@@ -9,17 +9,13 @@ that as the network lets edges agree.
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
+from routesim.arrays import Floats, Ints, Ints32
 from routesim.planning.edgewise.choices import PathSet, RoadGraph
 from routesim.planning.edgewise.prices import find_prices
 from routesim.planning.edgewise.sharing import FlowSharing, PathSharing
 from routesim.planning.hull import raise_to_hull
 from routesim.roads.graph import Graph
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Edges = NDArray[np.int32]
 
 
 class PeriodModel:
@@ -66,7 +62,7 @@ def _pattern(cycle: list[int], window: int) -> Floats:
 
 def flow_cycle(
     graph: RoadGraph, rewards: Floats, window: int, period: int, start_edges: Ints, precision: float
-) -> list[Edges] | None:
+) -> list[Ints32] | None:
     """Return the paths of the best flow of `period` units, in no particular order.
 
     None if it is not whole.
@@ -93,7 +89,7 @@ def share_cycle(paths: PathSet, rewards: Floats, window: int, period: int, preci
     return np.repeat(np.array(list(first_of.values()), np.int64), whole)
 
 
-def _cut_into_paths(graph: RoadGraph, edges: Ints, uses: Ints, n_paths: int) -> list[Edges] | None:
+def _cut_into_paths(graph: RoadGraph, edges: Ints, uses: Ints, n_paths: int) -> list[Ints32] | None:
     """Return the paths that together use each edge so often; None if the numbers are not a flow."""
     leaving: dict[int, list[int]] = {}
     for edge, count in zip(edges.tolist(), uses.tolist(), strict=True):
@@ -115,7 +111,7 @@ def _cut_into_paths(graph: RoadGraph, edges: Ints, uses: Ints, n_paths: int) -> 
     return paths
 
 
-def exchanges(graph: Graph, one: Edges, other: Edges) -> list[tuple[Edges, Edges]]:
+def exchanges(graph: Graph, one: Ints32, other: Ints32) -> list[tuple[Ints32, Ints32]]:
     """Return the pairs of paths that use the same edges as two paths, but part them differently.
 
     Between two nodes they share, the paths can exchange their ways; or, from a node on, all of the rest.
@@ -139,5 +135,5 @@ def exchanges(graph: Graph, one: Edges, other: Edges) -> list[tuple[Edges, Edges
     return [pair for pair in pairs if _is_simple(graph, pair[0]) and _is_simple(graph, pair[1])]
 
 
-def _is_simple(graph: Graph, path: Edges) -> bool:
+def _is_simple(graph: Graph, path: Ints32) -> bool:
     return bool(np.unique(graph.heads[path]).size == path.size and graph.tails[path[0]] not in graph.heads[path])

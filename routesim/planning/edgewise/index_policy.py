@@ -5,29 +5,25 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from routesim.arrays import Floats, Ints, Ints32
 from routesim.kernels import kernel
 from routesim.planning.edgewise.choices import PathSet, RoadGraph, best_of_paths
-from routesim.planning.edgewise.single_edge import Window, toll_values
+from routesim.planning.edgewise.single_edge import UseHistories, toll_values
 from routesim.roads.graph import Graph
 from routesim.roads.shortest import Workspace, find
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Edges = NDArray[np.int32]
 
 
 @dataclass(frozen=True)
 class EdgeValues:
     """Value of every use history of the edges that carry tolls; `row[edge]` is -1 for those that do not."""
 
-    window: Window
+    window: UseHistories
     row: Ints
     values: Floats
 
     @classmethod
-    def at_prices(cls, rewards: Floats, prices: Floats, window: Window) -> "EdgeValues":
+    def at_prices(cls, rewards: Floats, prices: Floats, window: UseHistories) -> "EdgeValues":
         """Solve the edges whose price is below some reward of theirs.
 
         The others are better idle, at no toll.
@@ -63,7 +59,7 @@ def _indices(tables: _Tables, histories: Ints, index: Floats) -> None:
 
 
 @kernel
-def _advance(histories: Ints, tables: _Tables, used: Edges) -> float:
+def _advance(histories: Ints, tables: _Tables, used: Ints32) -> float:
     """Collect the rewards of the used edges and move every history on by a round."""
     mask = tables.labels.size - 1
     earned = 0.0
@@ -79,7 +75,7 @@ def _advance(histories: Ints, tables: _Tables, used: Edges) -> float:
 @kernel
 def _play_paths(
     indptr: Ints,
-    indices: Edges,
+    indices: Ints32,
     first_action: Ints,
     tables: _Tables,
     pairs: Ints,
@@ -107,7 +103,7 @@ def _play_graph(
     histories: Ints,
     path_ends: Ints,
     earned: Floats,
-) -> Edges:
+) -> Ints32:
     """Return the paths of all rounds one after the other; `path_ends` says where each ends."""
     index = np.empty(histories.size)
     played = np.empty(64 * pairs.size + 64, np.int32)
@@ -161,7 +157,7 @@ class IndexPolicy:
         """Return the action after `history`, for an origin-destination pair."""
         return self.choices.choose(self.indices(self.use_histories(history)), pair)
 
-    def play(self, pairs: Ints, histories: Ints | None = None) -> tuple[Ints | list[Edges], Floats]:
+    def play(self, pairs: Ints, histories: Ints | None = None) -> tuple[Ints | list[Ints32], Floats]:
         """Play a round for each entry of `pairs`, from empty roads or given use histories, which move on.
 
         Returns the actions (numbers for a path set, edges for a graph) and the reward of each round.

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from routesim.arrays import Floats, Ints, Ints32
 from routesim.errors import InputError
 from routesim.planning.cycles import CyclePolicy, rewards_of_run
 from routesim.planning.edgewise.choices import PathSet, RoadGraph, merge_edges
@@ -23,9 +23,6 @@ from routesim.planning.edgewise.single_edge import (
     plain_window,
 )
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Edges = NDArray[np.int32]
 Action = int | tuple[int, ...]
 
 _BLOCKS = 12
@@ -43,7 +40,7 @@ class WarmStart:
     prices: Floats
     ceiling: Floats
     patterns: Floats | None
-    paths: list[tuple[int, Edges]]
+    paths: list[tuple[int, Ints32]]
     edges: Ints
     cycle: tuple[Action, ...] | None
     recent_prices: Floats | None = None
@@ -364,7 +361,7 @@ def _patterns(model: HistoryModel | MajorantModel, tables: Floats) -> Floats | N
     return model.patterns
 
 
-def pack_actions(actions: Sequence[Sequence[int] | Edges]) -> tuple[Ints, Edges]:
+def pack_actions(actions: Sequence[Sequence[int] | Ints32]) -> tuple[Ints, Ints32]:
     """Return the CSR arrays of a list of actions, each a sequence of edges."""
     indptr = np.concatenate([[0], np.cumsum([len(action) for action in actions])]).astype(np.int64)
     return indptr, np.concatenate([np.asarray(action, np.int32) for action in actions])

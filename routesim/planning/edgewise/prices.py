@@ -4,13 +4,11 @@ from dataclasses import dataclass
 from math import fsum, ulp
 
 import numpy as np
-from numpy.typing import NDArray
 
+from routesim.arrays import Floats
 from routesim.planning.edgewise.choices import Choices
 from routesim.planning.edgewise.edge_models import EdgeModel
 from routesim.planning.edgewise.sharing import Sharing
-
-Floats = NDArray[np.float64]
 
 
 def certified_bound(choices: Choices, rewards: Floats, prices: Floats, model: EdgeModel) -> float:

@@ -12,18 +12,14 @@ The last `memory` actions out of K are a base-K integer, as in the exact planner
 from math import fsum, ulp
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import coo_array
 
+from routesim.arrays import Floats, Ints, Ints32
 from routesim.kernels import kernel
 from routesim.planning.edgewise.choices import PathSet
 from routesim.planning.edgewise.sharing import solve_programme
-from routesim.planning.edgewise.single_edge import Window, best_averages, plain_window
+from routesim.planning.edgewise.single_edge import UseHistories, best_averages, plain_window
 from routesim.planning.exact.planner import best_arcs
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Edges = NDArray[np.int32]
 
 _MAX_WINDOW = 10
 _MAX_MEMORY = 4
@@ -64,21 +60,21 @@ def _most_collected(paths: PathSet, prices: Floats) -> tuple[float, Floats, Ints
     return largest + roundings * float(np.finfo(np.float64).eps) * size, largest - gains, cycle
 
 
-def _most_kept(rewards: Floats, prices: Floats, window: Window) -> tuple[Floats, Floats]:
+def _most_kept(rewards: Floats, prices: Floats, window: UseHistories) -> tuple[Floats, Floats]:
     """Return for each edge an upper bound on its average of reward - price, and the best use pattern."""
     kept = rewards[:, None, :] - prices[:, :, None]
     return best_averages(kept.reshape(len(rewards), -1), np.zeros(len(rewards)), window)
 
 
-def recent_window(length: int, n_recent: int) -> Window:
+def recent_window(length: int, n_recent: int) -> UseHistories:
     """Every history of `length` rounds, labelled by its newest rounds (`n_recent` patterns) and its count."""
     plain = plain_window(length)
     newest = np.arange(plain.labels.size) % n_recent
-    return Window(length, newest * (length + 1) + plain.labels, is_plain=False)
+    return UseHistories(length, newest * (length + 1) + plain.labels, is_plain=False)
 
 
 @kernel
-def arc_prices(indptr: Ints, indices: Edges, prices: Floats) -> Floats:
+def arc_prices(indptr: Ints, indices: Ints32, prices: Floats) -> Floats:
     """Return what each action collects after each sequence of recent actions, shape (K ** memory, K)."""
     n_actions = indptr.size - 1
     memory = 0

@@ -8,16 +8,12 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import linprog
 from scipy.sparse import coo_array
 
+from routesim.arrays import Floats, Ints, Ints32
 from routesim.planning.edgewise.choices import Choices, PathSet, RoadGraph
 from routesim.roads.shortest import Workspace, tree
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Edges = NDArray[np.int32]
 
 _MAX_NEW_EDGES = 1500
 _MARGIN = 2.0
@@ -40,10 +36,10 @@ class Sharing(Protocol):
 class PathSharing:
     """Rounds shared among known paths of each pair."""
 
-    def __init__(self, choices: Choices, start_paths: list[tuple[int, Edges]]) -> None:
+    def __init__(self, choices: Choices, start_paths: list[tuple[int, Ints32]]) -> None:
         self._choices = choices
         self.shares: Floats = np.empty(0)
-        self.paths: list[Edges] = []
+        self.paths: list[Ints32] = []
         self.pairs: list[int] = []
         self._known: set[tuple[int, bytes]] = set()
         for pair, path in start_paths:
@@ -63,7 +59,7 @@ class PathSharing:
         found = [self._add(pair, self._choices.best(prices, pair)[1]) for pair in range(self._choices.rates.size)]
         return any(found)
 
-    def _add(self, pair: int, path: Edges) -> bool:
+    def _add(self, pair: int, path: Ints32) -> bool:
         key = (pair, np.sort(path).tobytes())
         if key in self._known:
             return False

@@ -14,20 +14,17 @@ are being learned, share work.
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from routesim.arrays import Floats, Ints
 from routesim.kernels import kernel
 from routesim.planning.howard import RELATIVE_TOLERANCE, Evaluation, HistoryGraph, improve
 from routesim.planning.hull import raise_to_hull
 
 MAX_EXACT_WINDOW = 16
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-
 
 @dataclass(frozen=True)
-class Window:
+class UseHistories:
     """The use histories of an edge: `labels[history]` is the column of the reward table a use would earn."""
 
     length: int
@@ -40,20 +37,20 @@ class Window:
         return int(self.labels.max()) + 1
 
 
-def plain_window(length: int) -> Window:
+def plain_window(length: int) -> UseHistories:
     """Every history of `length` rounds (at least 1), labelled by its count."""
     histories = np.arange(1 << length, dtype=np.int64)
     labels = np.zeros_like(histories)
     for bit in range(length):
         labels += (histories >> bit) & 1
-    return Window(length, labels)
+    return UseHistories(length, labels)
 
 
-def block_window(n_blocks: int) -> Window:
+def block_window(n_blocks: int) -> UseHistories:
     """Histories of whole blocks, labelled by their uses and by whether the oldest, now leaving, was one."""
     plain = plain_window(n_blocks)
     oldest = np.arange(1 << n_blocks, dtype=np.int64) >> (n_blocks - 1)
-    return Window(n_blocks, plain.labels + (n_blocks + 1) * oldest, is_plain=False)
+    return UseHistories(n_blocks, plain.labels + (n_blocks + 1) * oldest, is_plain=False)
 
 
 def block_rewards(rewards: Floats, window: int, n_blocks: int) -> Floats:
@@ -65,7 +62,7 @@ def block_rewards(rewards: Floats, window: int, n_blocks: int) -> Floats:
     return np.concatenate([rewards[:, np.minimum(fresh, window)].mean(axis=2), rewards[:, level]], axis=1)
 
 
-def _histories_within(window: Window, most_uses: int) -> tuple[Ints, HistoryGraph]:
+def _histories_within(window: UseHistories, most_uses: int) -> tuple[Ints, HistoryGraph]:
     """Return the histories of a window with at most `most_uses` uses, and where being unused and used leads.
 
     An unused round earns nothing; what a use earns is left to be filled in.
@@ -124,7 +121,7 @@ def _best_averages(
             patterns[edge, label] /= length
 
 
-def best_averages(rewards: Floats, prices: Floats, window: Window) -> tuple[Floats, Floats]:
+def best_averages(rewards: Floats, prices: Floats, window: UseHistories) -> tuple[Floats, Floats]:
     """Return for each edge at its price an upper bound on its best average, and its best cycle's use pattern.
 
     Whatever the values are, no cycle can average more than the largest `earned + value[next] - value[state]`,

@@ -10,9 +10,9 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from routesim.arrays import Floats
 from routesim.kernels import kernel
 
-Floats: TypeAlias = NDArray[np.float64]
 Graph: TypeAlias = tuple[Floats, Floats, NDArray[np.uint8], NDArray[np.int64], NDArray[np.int32]]
 
 # A step that stays put with this chance, so that value iteration settles although the best cycle is periodic.

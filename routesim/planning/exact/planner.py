@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from routesim.arrays import Floats
 from routesim.errors import InputError, TooManyStatesError
 from routesim.kernels import kernel
 from routesim.planning.base import Plan
@@ -27,7 +28,6 @@ from routesim.planning.howard import (
 )
 from routesim.rounds.actions import ActionSet
 
-Floats: TypeAlias = NDArray[np.float64]
 ExactMethod: TypeAlias = Literal["exact", "karp"]
 
 MAX_ARCS = 1 << 25

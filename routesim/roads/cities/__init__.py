@@ -8,9 +8,10 @@ from importlib.resources.abc import Traversable
 
 import numpy as np
 
+from routesim.arrays import Floats, Ints
 from routesim.errors import NetworkError
 from routesim.roads.importers.archive import read, read_arrays
-from routesim.roads.network import FloatArray, IntArray, RoadNetwork
+from routesim.roads.network import RoadNetwork
 
 _ZONES = "_zones.npz"
 
@@ -19,10 +20,10 @@ _ZONES = "_zones.npz"
 class Zones:
     """The populated zones of a city: where each lies, how many live there, the road node nearest to it."""
 
-    zone_id: IntArray
-    population: FloatArray
-    lon: FloatArray
-    lat: FloatArray
+    zone_id: Ints
+    population: Floats
+    lon: Floats
+    lat: Floats
     node: tuple[int, ...]
 
 

@@ -17,10 +17,11 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from routesim.arrays import Floats
 from routesim.errors import NetworkError
 from routesim.roads.importers.files import MAX_BYTES, existing_file
 from routesim.roads.importers.labels import decode_label, encode_label
-from routesim.roads.network import EDGE_NUMBERS, FloatArray, RoadNetwork
+from routesim.roads.network import EDGE_NUMBERS, RoadNetwork
 from routesim.storage.files import whole_file
 
 FORMAT = "routesim-network-1"
@@ -112,13 +113,13 @@ def _build(arrays: dict[str, NDArray[Any]]) -> RoadNetwork:
     )
 
 
-def _floats_of(network: RoadNetwork) -> dict[str, FloatArray]:
-    columns: dict[str, FloatArray] = {column: getattr(network, column) for column in EDGE_NUMBERS}
+def _floats_of(network: RoadNetwork) -> dict[str, Floats]:
+    columns: dict[str, Floats] = {column: getattr(network, column) for column in EDGE_NUMBERS}
     columns |= {"x": network.x, "y": network.y}
     return columns | {"shape_x": network.shape_xy[:, 0], "shape_y": network.shape_xy[:, 1]}
 
 
-def _pack(column: str, values: FloatArray) -> dict[str, NDArray[Any]]:
+def _pack(column: str, values: Floats) -> dict[str, NDArray[Any]]:
     """Store a column as differences on the coarsest decimal grid that keeps it exact, else as it is."""
     if len(values) and np.isfinite(values).all() and np.abs(values).max() < 2**52 / _SCALES[-1]:
         for scale in _SCALES:
@@ -130,7 +131,7 @@ def _pack(column: str, values: FloatArray) -> dict[str, NDArray[Any]]:
     return {column: np.ascontiguousarray(values)}
 
 
-def _unpack(column: str, arrays: dict[str, NDArray[Any]]) -> FloatArray:
+def _unpack(column: str, arrays: dict[str, NDArray[Any]]) -> Floats:
     if column in arrays:
         return arrays[column].astype(np.float64)
     scale = int(arrays[f"{column}_scale"][0])

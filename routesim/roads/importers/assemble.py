@@ -6,29 +6,30 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from routesim.arrays import Floats, Ints
 from routesim.roads.importers.defaults import BPR_ALPHA, BPR_BETA, road_class
-from routesim.roads.network import GEOGRAPHIC, IMPUTED_BITS, FloatArray, IntArray, RoadNetwork
+from routesim.roads.network import GEOGRAPHIC, IMPUTED_BITS, RoadNetwork
 
 
 def assemble(
     *,
     labels: Sequence[Hashable],
-    x: FloatArray,
-    y: FloatArray,
+    x: Floats,
+    y: Floats,
     tails: NDArray[np.integer[Any]],
     heads: NDArray[np.integer[Any]],
-    length_m: FloatArray,
+    length_m: Floats,
     names: Sequence[str],
     highways: Sequence[str],
-    free_flow_s: FloatArray | None = None,
-    speed_kph: FloatArray | None = None,
-    lanes: FloatArray | None = None,
-    capacity_vph: FloatArray | None = None,
-    bpr_alpha: FloatArray | None = None,
-    bpr_beta: FloatArray | None = None,
-    keys: IntArray | None = None,
-    shape_xy: FloatArray | None = None,
-    shape_offsets: IntArray | None = None,
+    free_flow_s: Floats | None = None,
+    speed_kph: Floats | None = None,
+    lanes: Floats | None = None,
+    capacity_vph: Floats | None = None,
+    bpr_alpha: Floats | None = None,
+    bpr_beta: Floats | None = None,
+    keys: Ints | None = None,
+    shape_xy: Floats | None = None,
+    shape_offsets: Ints | None = None,
     imputed_bits: NDArray[np.uint8] | None = None,
     no_through: NDArray[np.bool_] | None = None,
     crs: str = GEOGRAPHIC,
@@ -40,7 +41,7 @@ def assemble(
     classes = [road_class(highway) for highway in highways]
     flags = np.zeros(n, dtype=np.uint8) if imputed_bits is None else imputed_bits.copy()
 
-    def filled(values: FloatArray | None, otherwise: FloatArray | float, flag: str | None) -> FloatArray:
+    def filled(values: Floats | None, otherwise: Floats | float, flag: str | None) -> Floats:
         column = np.full(n, np.nan) if values is None else np.array(values, dtype=np.float64)
         gaps = np.isnan(column)
         column[gaps] = np.broadcast_to(otherwise, (n,))[gaps]
@@ -89,7 +90,7 @@ def assemble(
     )
 
 
-def number_parallel(tails: NDArray[np.integer[Any]], heads: NDArray[np.integer[Any]]) -> IntArray:
+def number_parallel(tails: NDArray[np.integer[Any]], heads: NDArray[np.integer[Any]]) -> Ints:
     """Number the edges from one node to another 0, 1, 2 … in the order they come."""
     n = len(tails)
     keys = np.zeros(n, dtype=np.int64)

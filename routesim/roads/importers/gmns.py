@@ -8,12 +8,13 @@ from pathlib import Path
 
 import numpy as np
 
+from routesim.arrays import Floats
 from routesim.errors import NetworkError
 from routesim.roads.importers.assemble import assemble
 from routesim.roads.importers.files import MAX_BYTES, read_text
 from routesim.roads.importers.graph import parse_linestring
 from routesim.roads.importers.tntp import METRES
-from routesim.roads.network import GEOGRAPHIC, FloatArray, RoadNetwork, haversine_m
+from routesim.roads.network import GEOGRAPHIC, RoadNetwork, haversine_m
 
 _KPH: Mapping[str, float] = {"km/h": 1.0, "kph": 1.0, "mph": 1.609344, "m/s": 3.6}
 _CAR_USES = {"auto", "car", "all", "c", "vehicle", "motor_vehicle", "sov", "hov"}
@@ -64,13 +65,13 @@ def from_gmns(
 class _Links:
     """Collects links row by row; lengths and speeds stay in the file's units until all are known."""
 
-    def __init__(self, labels: Sequence[Hashable], x: FloatArray, y: FloatArray, where: str, geographic: bool) -> None:
+    def __init__(self, labels: Sequence[Hashable], x: Floats, y: Floats, where: str, geographic: bool) -> None:
         self.labels, self.x, self.y, self.where, self.geographic = labels, x, y, where, geographic
         self.index = {str(label): i for i, label in enumerate(labels)}
         self.ends: list[tuple[int, int]] = []
         self.numbers: list[tuple[float, float, float, float, float, float]] = []
         self.texts: list[tuple[str, str]] = []
-        self.shapes: list[FloatArray] = []
+        self.shapes: list[Floats] = []
 
     def add(self, number: int, row: Mapping[str, str]) -> None:
         uses = {use.strip().lower() for use in row.get("allowed_uses", "").replace(";", ",").split(",")} - {""}
@@ -108,7 +109,7 @@ class _Links:
         ends: tuple[int, int],
         numbers: tuple[float, float, float, float, float, float],
         texts: tuple[str, str],
-        shape: FloatArray,
+        shape: Floats,
     ) -> None:
         self.ends.append(ends)
         self.numbers.append(numbers)
@@ -145,7 +146,7 @@ class _Links:
             name=name,
         )
 
-    def _fitting_unit(self, stated: FloatArray, ends: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> str:
+    def _fitting_unit(self, stated: Floats, ends: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> str:
         """Return the unit with which stated lengths are nearest to measured ones."""
         measured = np.array([self._measure(e, ends) for e in range(len(ends))])
         with np.errstate(invalid="ignore"):
@@ -204,7 +205,7 @@ def _table(file: Path, needed: Sequence[str], max_bytes: int) -> list[Row]:
     return rows
 
 
-def _nodes(rows: Sequence[Row], where: str) -> tuple[list[Hashable], FloatArray, FloatArray]:
+def _nodes(rows: Sequence[Row], where: str) -> tuple[list[Hashable], Floats, Floats]:
     if not rows:
         raise NetworkError(f"{where} holds no node")
     ids = [_plain_id(row["node_id"]) for _, row in rows]

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from routesim.arrays import Floats, Ints
 from routesim.errors import NetworkError
 from routesim.roads.importers.assemble import assemble, number_parallel
 from routesim.roads.importers.defaults import lanes_one_way, parse_lanes, parse_maxspeed
-from routesim.roads.network import GEOGRAPHIC, IMPUTED_BITS, FloatArray, IntArray, RoadNetwork
+from routesim.roads.network import GEOGRAPHIC, IMPUTED_BITS, RoadNetwork
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -249,7 +250,7 @@ class _EdgeReader:
                 "maxspeed or highway beside its length; 'speed_kph' is missing"
             )
 
-    def shape(self, x: FloatArray, y: FloatArray) -> FloatArray:
+    def shape(self, x: Floats, y: Floats) -> Floats:
         geometry = self.data.get("geometry")
         if geometry is None or (isinstance(geometry, str) and not geometry):
             return np.empty((0, 2))
@@ -262,14 +263,14 @@ class _EdgeReader:
                 points = points[::-1]
         return points
 
-    def _line(self, geometry: Any) -> FloatArray:
+    def _line(self, geometry: Any) -> Floats:
         try:
             return np.asarray(geometry.coords, dtype=np.float64)[:, :2]
         except (AttributeError, NotImplementedError, TypeError, ValueError, IndexError):
             raise NetworkError(f"geometry must be a line, got {geometry!r:.80} on {self.where}") from None
 
 
-def parse_linestring(text: str, where: str) -> FloatArray:
+def parse_linestring(text: str, where: str) -> Floats:
     """Read the points of a LINESTRING in well-known text."""
     kind, bracket, rest = text.strip().partition("(")
     try:
@@ -289,7 +290,7 @@ def _in_stored_order(edges: Sequence[Edge]) -> Sequence[Edge]:
     return edges
 
 
-def _coordinates(labels: Sequence[Hashable], nodes: Sequence[Mapping[str, Any]]) -> tuple[FloatArray, FloatArray]:
+def _coordinates(labels: Sequence[Hashable], nodes: Sequence[Mapping[str, Any]]) -> tuple[Floats, Floats]:
     columns = []
     for names in (("x", "lon"), ("y", "lat")):
         column = np.full(len(nodes), np.nan)
@@ -307,7 +308,7 @@ def _coordinates(labels: Sequence[Hashable], nodes: Sequence[Mapping[str, Any]])
     return columns[0], columns[1]
 
 
-def _crs(stated: object, x: FloatArray, y: FloatArray) -> str:
+def _crs(stated: object, x: Floats, y: Floats) -> str:
     if stated is not None and str(stated).strip():
         text = str(stated).strip()
         geographic = text.upper() in {"EPSG:4326", "WGS84", "OGC:CRS84"} or text.startswith("+proj=longlat")
@@ -317,7 +318,7 @@ def _crs(stated: object, x: FloatArray, y: FloatArray) -> str:
     return "planar" if outside else GEOGRAPHIC
 
 
-def _keys(edges: Sequence[Edge], tails: IntArray, heads: IntArray) -> IntArray:
+def _keys(edges: Sequence[Edge], tails: Ints, heads: Ints) -> Ints:
     """Keep integer keys; any others are numbered by pair of nodes."""
     if all(type(edge.key) is int and -(2**62) < edge.key < 2**62 for edge in edges):
         return np.array([edge.key for edge in edges], dtype=np.int64)

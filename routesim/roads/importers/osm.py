@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from routesim.arrays import Floats, Ints
 from routesim.errors import NetworkError
 from routesim.roads.importers.files import MAX_STREAM_BYTES, existing_file
 from routesim.roads.importers.graph import OSM_ATTRIBUTION
@@ -15,7 +16,7 @@ from routesim.roads.importers.pbf import PbfFile
 from routesim.roads.importers.safexml import Halt, read_xml
 from routesim.roads.importers.simplify import Streets, network_from_streets
 from routesim.roads.importers.tags import Road, is_drivable, read_road
-from routesim.roads.network import FloatArray, IntArray, RoadNetwork
+from routesim.roads.network import RoadNetwork
 
 # As many drivable ways as a large country has; each takes about half a kilobyte, and each of its points, of
 # which there may be this many a way on average, some tens of bytes.
@@ -72,7 +73,7 @@ class _Ways:
         self.counts = array("q")
         self.point_ids, self.point_x, self.point_y = array("q"), array("d"), array("d")
 
-    def add_way(self, tags: Mapping[str, str], refs: array[int] | IntArray) -> None:
+    def add_way(self, tags: Mapping[str, str], refs: array[int] | Ints) -> None:
         if len(refs) > 1 and is_drivable(tags):
             if len(self.roads) >= self.max_ways:
                 raise self._too_large(f"{self.max_ways} drivable ways")
@@ -111,7 +112,7 @@ class _Ways:
             roads=self.roads,
         )
 
-    def _places(self, ids: IntArray) -> tuple[FloatArray, FloatArray]:
+    def _places(self, ids: Ints) -> tuple[Floats, Floats]:
         lon, lat = np.full(len(ids), np.nan), np.full(len(ids), np.nan)
         stored = np.frombuffer(self.point_ids, dtype=np.int64)
         if len(stored) == 0:

@@ -16,9 +16,9 @@ from typing import IO, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from routesim.arrays import Floats, Ints
 from routesim.errors import NetworkError
 from routesim.roads.importers.wire import delta_values, fields_of, plain_nodes, spans_of, tagged_ways
-from routesim.roads.network import FloatArray, IntArray
 
 # The limits of the format itself.
 _MAX_HEADER_BYTES = 64 * 2**10
@@ -33,7 +33,7 @@ class Way(NamedTuple):
     """A way's tags and the ids of its nodes."""
 
     tags: dict[str, str]
-    refs: IntArray
+    refs: Ints
 
 
 class PbfFile:
@@ -58,7 +58,7 @@ class PbfFile:
                 raise self._damaged(at, error) from None
         self._node_blobs = node_blobs
 
-    def places(self, ids: IntArray) -> tuple[FloatArray, FloatArray]:
+    def places(self, ids: Ints) -> tuple[Floats, Floats]:
         """Return longitude and latitude of nodes, given by ids in ascending order; NaN where not found."""
         lon, lat = np.full(len(ids), np.nan), np.full(len(ids), np.nan)
         for at, size in self.blobs if self._node_blobs is None else self._node_blobs:
@@ -136,7 +136,7 @@ class _Block:
                     refs[ref_offsets[i] : ref_offsets[i + 1]],
                 )
 
-    def nodes(self) -> Iterator[tuple[IntArray, IntArray, IntArray]]:
+    def nodes(self) -> Iterator[tuple[Ints, Ints, Ints]]:
         """Yield ids, longitudes and latitudes in units of the granularity."""
         for group, kinds in zip(self.groups, self.kinds, strict=True):
             spans = spans_of(self.buffer, *group)
@@ -144,7 +144,7 @@ class _Block:
                 rows = plain_nodes(self.buffer, np.ascontiguousarray(spans[spans[:, 0] == _NODES, 1:]))
                 yield rows[:, 0], rows[:, 2], rows[:, 1]
             for start, end in spans[spans[:, 0] == _DENSE, 1:].tolist():
-                columns: dict[int, IntArray] = {}
+                columns: dict[int, Ints] = {}
                 for number, first, last in fields_of(self.buffer, start, end).tolist():
                     if number in (1, 8, 9):
                         if number in columns:
@@ -156,7 +156,7 @@ class _Block:
                         raise ValueError(f"{len(ids)} nodes have {len(y)} latitudes and {len(x)} longitudes")
                     yield ids, x, y
 
-    def degrees(self, values: IntArray, axis: int = 0) -> FloatArray:
+    def degrees(self, values: Ints, axis: int = 0) -> Floats:
         limit = 360 * 10**9 // self.granularity
         if len(values) and (values.max() > limit or values.min() < -limit):
             raise ValueError("a coordinate is beyond the Earth")

@@ -12,25 +12,26 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from routesim.arrays import Floats, Ints
 from routesim.errors import NetworkError
 from routesim.kernels import kernel
 from routesim.roads.edits import largest_component_nodes
 from routesim.roads.importers.assemble import assemble
 from routesim.roads.importers.defaults import road_class
 from routesim.roads.importers.tags import Road
-from routesim.roads.network import IMPUTED_BITS, FloatArray, IntArray, RoadNetwork, haversine_m
+from routesim.roads.network import IMPUTED_BITS, RoadNetwork, haversine_m
 
 
 @dataclass(frozen=True)
 class Streets:
     """Points with OSM ids and places, and directed pieces between them, each of one road and direction."""
 
-    node_ids: IntArray
-    lon: FloatArray
-    lat: FloatArray
-    tails: IntArray
-    heads: IntArray
-    road: IntArray
+    node_ids: Ints
+    lon: Floats
+    lat: Floats
+    tails: Ints
+    heads: Ints
+    road: Ints
     backward: NDArray[np.bool_]
     roads: Sequence[Road]
 
@@ -103,8 +104,8 @@ def network_from_streets(
 
 
 def _filled(
-    roads: Sequence[Road], road: IntArray, backward: NDArray[np.bool_]
-) -> tuple[FloatArray, FloatArray, FloatArray, NDArray[np.uint8]]:
+    roads: Sequence[Road], road: Ints, backward: NDArray[np.bool_]
+) -> tuple[Floats, Floats, Floats, NDArray[np.uint8]]:
     """Return speed, lanes, capacity and flags of each piece."""
     side = backward.astype(np.int64)
     speed = np.array([r.speed_kph for r in roads], dtype=np.float64)[road, side]
@@ -117,7 +118,7 @@ def _filled(
     return speed, lanes, lanes * classes[:, 2], flags.astype(np.uint8)
 
 
-def _longest(texts: Sequence[str], road: IntArray, length: FloatArray, offsets: IntArray) -> list[str]:
+def _longest(texts: Sequence[str], road: Ints, length: Floats, offsets: Ints) -> list[str]:
     """Return for each edge the text that most of its length carries; texts that say nothing give way."""
     first, last = np.minimum.reduceat(road, offsets[:-1]), np.maximum.reduceat(road, offsets[:-1])
     chosen = [texts[code] for code in first.tolist()]
@@ -131,9 +132,7 @@ def _longest(texts: Sequence[str], road: IntArray, length: FloatArray, offsets: 
     return chosen
 
 
-def _lines(
-    lon: FloatArray, lat: FloatArray, tails: IntArray, heads: IntArray, offsets: IntArray
-) -> tuple[FloatArray, IntArray]:
+def _lines(lon: Floats, lat: Floats, tails: Ints, heads: Ints, offsets: Ints) -> tuple[Floats, Ints]:
     """Return each edge's points: the tail of every piece and the head of the last."""
     n_edges = len(offsets) - 1
     shape_offsets = offsets + np.arange(n_edges + 1)
@@ -146,7 +145,7 @@ def _lines(
     return np.column_stack((lon[points], lat[points])), shape_offsets
 
 
-def merge_pieces(n_points: int, tails: IntArray, heads: IntArray) -> tuple[IntArray, IntArray]:
+def merge_pieces(n_points: int, tails: Ints, heads: Ints) -> tuple[Ints, Ints]:
     """Return the pieces of each merged edge in driving order, and where each edge's pieces begin."""
     out_order = np.argsort(tails, kind="stable")
     in_order = np.argsort(heads, kind="stable")
@@ -158,13 +157,13 @@ def merge_pieces(n_points: int, tails: IntArray, heads: IntArray) -> tuple[IntAr
 
 @kernel
 def _merge(
-    tails: IntArray,
-    heads: IntArray,
-    out_ptr: IntArray,
-    out_order: IntArray,
-    in_ptr: IntArray,
-    in_order: IntArray,
-) -> tuple[IntArray, IntArray]:
+    tails: Ints,
+    heads: Ints,
+    out_ptr: Ints,
+    out_order: Ints,
+    in_ptr: Ints,
+    in_order: Ints,
+) -> tuple[Ints, Ints]:
     n_points, n_pieces = len(out_ptr) - 1, len(tails)
     passing = np.zeros(n_points, dtype=np.bool_)
     for v in range(n_points):

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from routesim.arrays import Floats
 from routesim.errors import NetworkError
 from routesim.roads.importers.files import MAX_BYTES, existing_file
 from routesim.roads.importers.labels import decode_label, encode_label
-from routesim.roads.network import EDGE_NUMBERS, IMPUTED_BITS, FloatArray, RoadNetwork
+from routesim.roads.network import EDGE_NUMBERS, IMPUTED_BITS, RoadNetwork
 from routesim.storage.files import whole_file
 
 if TYPE_CHECKING:
@@ -166,7 +167,7 @@ def _lines(network: RoadNetwork, *, straight: bool) -> Any:
     return lines
 
 
-def _straight_ends(network: RoadNetwork) -> FloatArray:
+def _straight_ends(network: RoadNetwork) -> Floats:
     places = np.column_stack((network.x, network.y))
     return np.stack((places[network.tails], places[network.heads]), axis=1)
 

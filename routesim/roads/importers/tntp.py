@@ -8,10 +8,11 @@ from pathlib import Path
 
 import numpy as np
 
+from routesim.arrays import Floats
 from routesim.errors import NetworkError
 from routesim.roads.importers.assemble import assemble
 from routesim.roads.importers.files import MAX_BYTES, read_text
-from routesim.roads.network import GEOGRAPHIC, FloatArray, RoadNetwork
+from routesim.roads.network import GEOGRAPHIC, RoadNetwork
 
 SECONDS: Mapping[str, float] = {"s": 1.0, "min": 60.0, "h": 3600.0, "h/100": 36.0}
 METRES: Mapping[str, float] = {"m": 1.0, "km": 1000.0, "mi": 1609.344, "ft": 0.3048}
@@ -109,7 +110,7 @@ def _count(meta: Mapping[str, str], key: str, where: str) -> int:
     return value
 
 
-def _links(lines: list[str], start: int, where: str, n_nodes: int) -> FloatArray:
+def _links(lines: list[str], start: int, where: str, n_nodes: int) -> Floats:
     rows: list[list[float]] = []
     for number, line in enumerate(lines[start:], start + 1):
         content = line.partition(";")[0].strip()
@@ -131,7 +132,7 @@ def _links(lines: list[str], start: int, where: str, n_nodes: int) -> FloatArray
     return np.array(rows, dtype=np.float64).reshape(len(rows), len(_COLUMNS))
 
 
-def _places(nodes: str | Path | None, n_nodes: int, max_bytes: int) -> tuple[FloatArray, FloatArray, str]:
+def _places(nodes: str | Path | None, n_nodes: int, max_bytes: int) -> tuple[Floats, Floats, str]:
     x, y = np.full(n_nodes, np.nan), np.full(n_nodes, np.nan)
     if nodes is None:
         return x, y, "planar"

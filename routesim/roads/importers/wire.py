@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from routesim.arrays import Ints
 from routesim.kernels import kernel
-from routesim.roads.network import IntArray
 
 Bytes = NDArray[np.uint8]
 
@@ -56,7 +56,7 @@ def _step(buffer: Bytes, at: int, end: int) -> tuple[Any, Any, Any, Any]:
 
 
 @kernel
-def fields_of(buffer: Bytes, start: int, end: int) -> IntArray:
+def fields_of(buffer: Bytes, start: int, end: int) -> Ints:
     """Return rows of field number, and where its content begins and ends; a plain number is (value, -1)."""
     n, at = 0, start
     while at < end:
@@ -70,7 +70,7 @@ def fields_of(buffer: Bytes, start: int, end: int) -> IntArray:
 
 
 @kernel
-def spans_of(buffer: Bytes, start: int, end: int) -> IntArray:
+def spans_of(buffer: Bytes, start: int, end: int) -> Ints:
     """Return `fields_of` without the plain numbers."""
     rows = fields_of(buffer, start, end)
     return rows[rows[:, 2] >= 0]
@@ -87,7 +87,7 @@ def _count(buffer: Bytes, start: int, end: int) -> int:
 
 
 @kernel
-def delta_values(buffer: Bytes, start: int, end: int) -> IntArray:
+def delta_values(buffer: Bytes, start: int, end: int) -> Ints:
     """Return packed signed numbers, each stored as the difference from the one before."""
     if end < start:
         raise ValueError("a list was expected, not a number")
@@ -101,7 +101,7 @@ def delta_values(buffer: Bytes, start: int, end: int) -> IntArray:
 
 
 @kernel
-def plain_nodes(buffer: Bytes, spans: IntArray) -> IntArray:
+def plain_nodes(buffer: Bytes, spans: Ints) -> Ints:
     """Return rows of id, latitude and longitude of single nodes."""
     rows = np.zeros((len(spans), 3), dtype=np.int64)
     for i in range(len(spans)):
@@ -136,9 +136,7 @@ def _way_lists(buffer: Bytes, at: int, end: int) -> tuple[Any, Any, Any, Any, An
 
 
 @kernel
-def tagged_ways(
-    buffer: Bytes, spans: IntArray, wanted: int, n_texts: int
-) -> tuple[IntArray, IntArray, IntArray, IntArray]:
+def tagged_ways(buffer: Bytes, spans: Ints, wanted: int, n_texts: int) -> tuple[Ints, Ints, Ints, Ints]:
     """Return tags (pairs of text numbers) and node ids of ways with the key `wanted`, each with offsets."""
     chosen = np.empty((len(spans), 6), dtype=np.int64)
     n_ways, n_tags, n_refs = 0, 0, 0

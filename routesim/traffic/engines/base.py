@@ -18,12 +18,10 @@ from typing import ClassVar, Literal, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from routesim.arrays import Floats, Ints32
 from routesim.roads.network import RoadNetwork
 from routesim.traffic.protocol import Departures, Driven, Feedback, Lessons, Routes
 from routesim.travellers.trip_costs import TripCosts
-
-Floats = NDArray[np.float64]
-Nodes = NDArray[np.int32]
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,8 +35,8 @@ class Setting:
 
     network: RoadNetwork
     departure_s: Floats
-    origins: Nodes
-    destinations: Nodes
+    origins: Ints32
+    destinations: Ints32
     reroutes: NDArray[np.bool_]
     window_s: float
     bin_s: float
@@ -47,7 +45,7 @@ class Setting:
     reroute_s: float
     feedback: Feedback
     trip_costs: TripCosts | None = None
-    kinds: Nodes | None = None
+    kinds: Ints32 | None = None
 
     @property
     def n_vehicles(self) -> int:

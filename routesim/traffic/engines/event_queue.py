@@ -14,11 +14,9 @@ in practice about as often as the logarithm to base 256 of the number pending.
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from routesim.arrays import Ints
 from routesim.kernels import lean_kernel
-
-Longs = NDArray[np.int64]
 
 LEVELS, DIGITS, BITS = 8, 256, 8
 CHUNK = 16  # events that lie side by side
@@ -35,10 +33,10 @@ NEWEST = HELD + LEVELS * DIGITS
 class Queue(NamedTuple):
     """Rows of (key, tag); equal keys go by tag."""
 
-    near: Longs  # a heap of four children a node
-    far: Longs  # chunks of CHUNK rows
-    after: Longs  # the next chunk of the same bucket, or the next free one; -1 after the last
-    book: Longs
+    near: Ints  # a heap of four children a node
+    far: Ints  # chunks of CHUNK rows
+    after: Ints  # the next chunk of the same bucket, or the next free one; -1 after the last
+    book: Ints
 
 
 def empty_queue(most: int) -> Queue:
@@ -69,7 +67,7 @@ def time_of(key: int) -> float:
 
 
 @lean_kernel
-def _sift_down(near: Longs, key: int, tag: int, size: int) -> None:
+def _sift_down(near: Ints, key: int, tag: int, size: int) -> None:
     """Put an event into a heap of `size` whose top is free."""
     slot, child = 0, 1
     while child < size:
@@ -85,7 +83,7 @@ def _sift_down(near: Longs, key: int, tag: int, size: int) -> None:
 
 
 @lean_kernel
-def _sift_up(near: Longs, key: int, tag: int, slot: int) -> None:
+def _sift_up(near: Ints, key: int, tag: int, slot: int) -> None:
     """Add an event to a heap whose first free place is `slot`."""
     while slot > 0:
         above = (slot - 1) // 4

@@ -5,13 +5,10 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from routesim.arrays import Floats, Ints, Ints32
 from routesim.errors import InputError, RouteError
 from routesim.traffic.engines.base import Setting
 from routesim.traffic.protocol import ASK, WEIGHED, Departures, Routes
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Ints32 = NDArray[np.int32]
 
 MOST_VEHICLES = 1 << 24
 # Columns of Fleet.state: where the path starts in the pool (the node of departure while the path is undecided), its

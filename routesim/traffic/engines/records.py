@@ -5,22 +5,19 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from routesim.arrays import Floats, Ints, Ints32
 from routesim.kernels import lean_kernel
 from routesim.traffic.engines.fleet import COUNT, ENTERED, START, Fleet, longer
 from routesim.traffic.protocol import Driven, Feedback, Lessons
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Ints32 = NDArray[np.int32]
-
-# Positions in Loads.book: the present time bin, the edges it touched, and the rows of earlier bins.
+# Positions in EdgeLoads.book: the present time bin, the edges it touched, and the rows of earlier bins.
 BIN, TOUCHED, ROWS = range(3)
 # Counts are put into bins, eight for each doubling: [0], [1], … [11], [12], [13, 14], … and one from 2 ** 16 on.
 BIN_STARTS = np.concatenate(([0], np.unique(np.round(2.0 ** (np.arange(129) / 8)).astype(np.int64))))
 _LOG_ROOM = 1 << 16
 
 
-class Loads(NamedTuple):
+class EdgeLoads(NamedTuple):
     """Entries by edge: the present time bin, which edges it touched, and the bins before as (bin, edge, entries).
 
     Beside the entries stand the travel times of those who entered, added up, as they are expected without noise.
@@ -62,7 +59,7 @@ class Loads(NamedTuple):
 
 
 @lean_kernel
-def close_bin(loads: Loads, now: float, bin_s: float) -> bool:
+def close_bin(loads: EdgeLoads, now: float, bin_s: float) -> bool:
     """Move the present bin to the rows and begin the one of `now`; False where the rows have no room for it."""
     book = loads.book
     if book[ROWS] + book[TOUCHED] > len(loads.rows):
@@ -79,7 +76,7 @@ def close_bin(loads: Loads, now: float, bin_s: float) -> bool:
 
 
 @lean_kernel
-def count_entry(loads: Loads, edge: int, seconds: float) -> None:
+def count_entry(loads: EdgeLoads, edge: int, seconds: float) -> None:
     """Count an entry into an edge in the present bin, with the travel time expected there."""
     if loads.now[edge] == 0:
         loads.touched[loads.book[TOUCHED]] = edge

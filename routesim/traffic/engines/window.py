@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from routesim.arrays import Floats
 from routesim.congestion import BPR, CongestionFunction
 from routesim.errors import InputError
 from routesim.roads.network import RoadNetwork
@@ -18,12 +19,10 @@ from routesim.traffic.engines import window_kernel as core
 from routesim.traffic.engines.base import Happened, Setting, Stop
 from routesim.traffic.engines.event_queue import empty_queue
 from routesim.traffic.engines.fleet import ENTERED, LENGTH, START, Fleet, check_weights
-from routesim.traffic.engines.records import Loads, Teaching
+from routesim.traffic.engines.records import EdgeLoads, Teaching
 from routesim.traffic.engines.window_counts import Windows, counts_now
 from routesim.traffic.protocol import Departures, Driven, Routes
 from routesim.traffic.reach import no_way, times_to_go
-
-Floats = NDArray[np.float64]
 
 MOST_STEERING = 32_000_000  # nodes x destinations up to which bounds on the time to go are kept to steer searches
 _STOPS: dict[int, Literal["over", "time", "route", "lesson"]] = {
@@ -138,7 +137,7 @@ class WindowEngine:
             fleet=Fleet.build(setting, goal_row),
             roads=self._roads(physics.overtaking),
             windows=Windows.build(n_edges),
-            loads=Loads.build(n_edges),
+            loads=EdgeLoads.build(n_edges),
             search=core.Search.build(setting.network.graph),
             teaching=Teaching.build(setting.feedback, n_edges, rates),
         )

@@ -3,14 +3,10 @@
 from typing import NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from routesim.arrays import Floats, Ints, Ints32
 from routesim.kernels import lean_kernel
 from routesim.traffic.engines.fleet import longer
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Ints32 = NDArray[np.int32]
 
 # Columns of Windows.rings: where the ring starts, its capacity (a power of 2), its oldest entry, its size.
 OFFSET, ROOM, HEAD, HELD = range(4)

@@ -13,8 +13,8 @@ stops at one, so after the need is met it simply goes on.
 from typing import NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from routesim.arrays import Floats, Ints, Ints32
 from routesim.kernels import lean_kernel, prefetch
 from routesim.roads import shortest
 from routesim.roads.graph import Graph
@@ -22,13 +22,9 @@ from routesim.roads.shortest import Workspace, priced_by
 from routesim.traffic.engines.event_queue import NEAR, NEVER, Queue, add, advance, key_of, replace, take, time_of
 from routesim.traffic.engines.fleet import COUNT, ENTERED, LENGTH, MOST_VEHICLES, START, Fleet
 from routesim.traffic.engines.noise import lognormal_factor
-from routesim.traffic.engines.records import BIN, Loads, Teaching, close_bin, count_entry, remembers, teach
+from routesim.traffic.engines.records import BIN, EdgeLoads, Teaching, close_bin, count_entry, remembers, teach
 from routesim.traffic.engines.window_counts import HEAD, HELD, OFFSET, ROOM, Windows, count_on, enter, make_room
 from routesim.traffic.protocol import ASK, WEIGHED
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Ints32 = NDArray[np.int32]
 
 # What `drive` answers: all vehicles have arrived, the time is reached, a vehicle departs without a route, the log of
 # driven edges is full, a vehicle has no way to its goal, or a pool is too small: of paths, entry times, travel times
@@ -107,7 +103,7 @@ class World(NamedTuple):
     fleet: Fleet
     roads: Roads
     windows: Windows
-    loads: Loads
+    loads: EdgeLoads
     search: Search
     teaching: Teaching
 

@@ -4,12 +4,11 @@ from dataclasses import fields
 from typing import Any, ClassVar, Literal, NamedTuple, Protocol, Self, TypeAlias, runtime_checkable
 
 import numpy as np
-from numpy.typing import NDArray
 
+from routesim.arrays import Floats
 from routesim.errors import InputError
 from routesim.traffic.protocol import Driven, TrafficTask
 
-Floats: TypeAlias = NDArray[np.float64]
 Feedback: TypeAlias = Literal["none", "lessons", "all"]
 
 

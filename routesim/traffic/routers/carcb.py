@@ -5,13 +5,14 @@ from typing import ClassVar
 
 import numpy as np
 
+from routesim.arrays import Floats
 from routesim.assignment.assignment import FlowSolver
 from routesim.assignment.frank_wolfe import Prices, prices_at
 from routesim.checks import number, whole
 from routesim.errors import InputError
 from routesim.learners.carcb import CARCB
 from routesim.traffic.protocol import WEIGHED, Departures, Driven, Routes, TrafficTask, Weights
-from routesim.traffic.routers.base import Feedback, Floats
+from routesim.traffic.routers.base import Feedback
 
 _NOTHING = 1e-12  # eigenvalues of the Gram matrix below this share of the largest count as 0
 _LEAST_RATE = 0.05  # of the median rate: what an estimate that makes a road free or worse is taken for

@@ -6,6 +6,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from routesim.arrays import Floats
 from routesim.assignment.assignment import FlowSolver
 from routesim.assignment.frank_wolfe import Prices
 from routesim.errors import InputError
@@ -13,7 +14,7 @@ from routesim.kernels import kernel
 from routesim.learners.carmab import CARMAB
 from routesim.planning.hull import hull_corners
 from routesim.traffic.protocol import Departures, Driven, Routes, TrafficTask
-from routesim.traffic.routers.base import Feedback, Floats
+from routesim.traffic.routers.base import Feedback
 from routesim.traffic.routers.dealer import Dealer
 
 

@@ -5,11 +5,12 @@ from typing import ClassVar
 
 import numpy as np
 
+from routesim.arrays import Floats
 from routesim.assignment.assignment import load_cheapest
 from routesim.learners.shortest_path import ShortestPath
 from routesim.roads.shortest import Workspace, shortest_tree, trace
 from routesim.traffic.protocol import Departures, Routes, TrafficTask
-from routesim.traffic.routers.base import Floats, Unteachable
+from routesim.traffic.routers.base import Unteachable
 from routesim.traffic.routers.od_pairs import pair_numbers
 
 

@@ -6,10 +6,11 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from routesim.arrays import Floats
 from routesim.assignment.assignment import assign
 from routesim.learners.greedy_congestion import GreedyCongestion
 from routesim.traffic.protocol import GREEDY, Departures, Routes, TrafficTask
-from routesim.traffic.routers.base import Floats, Unteachable
+from routesim.traffic.routers.base import Unteachable
 from routesim.traffic.routers.od_pairs import part_of
 
 

@@ -5,10 +5,11 @@ from typing import ClassVar
 
 import numpy as np
 
+from routesim.arrays import Floats
 from routesim.assignment.assignment import Assignment, Objective, assign, travel_times
 from routesim.registry import IN_PYTHON
 from routesim.traffic.protocol import Departures, Driven, Routes, TrafficTask
-from routesim.traffic.routers.base import Feedback, Floats, Foreseen
+from routesim.traffic.routers.base import Feedback, Foreseen
 from routesim.traffic.routers.dealer import Dealer
 from routesim.traffic.routers.od_pairs import part_of
 
