@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from routesim.errors import InputError, NoPathError
 from routesim.planning.cycles import CyclePolicy, cycle_value, reorder, shortcut
-from routesim.planning.edgewise.choices import PathSet, RoadGraph, merge_edges
+from routesim.planning.edgewise.choices import PathSet, RoadGraph, merge_edges, path_rows
 from routesim.planning.edgewise.count_policy import CountPolicy
 from routesim.planning.edgewise.edge_models import HistoryModel, MajorantModel
 from routesim.planning.edgewise.flow_cycles import exchanges, flow_cycle
@@ -160,7 +160,7 @@ class TestBound:
         plan = plan_paths(paths, rewards, window, kicks=0)
         for _ in range(200):
             cycle = rng.integers(paths.n_actions, size=rng.integers(1, 3 * window + 3))
-            assert cycle_value(cycle, paths.indptr, paths.indices, rewards, window) <= plan.bound + 1e-12
+            assert cycle_value(cycle, paths.rows, rewards, window) <= plan.bound + 1e-12
 
     def test_bound_is_reproduced_from_the_prices_alone(self) -> None:
         instance = draw_instance("BPR time", 4, 2_000, np.random.default_rng(1))
@@ -209,7 +209,7 @@ class TestPolicy:
         rng = np.random.default_rng(seed)
         paths, rewards = arms(3), np.sort(rng.uniform(size=(3, window + 1)))[:, ::-1].copy()
         whole = slow_cycle_value(sequence, paths, rewards, window)
-        cycle, value = shortcut(np.array(sequence, np.int64), paths.indptr, paths.indices, rewards, window)
+        cycle, value = shortcut(np.array(sequence, np.int64), paths.rows, rewards, window)
         assert value >= whole - 1e-12
         assert value == pytest.approx(slow_cycle_value(cycle.tolist(), paths, rewards, window), rel=1e-12)
         policy = CyclePolicy(tuple(cycle.tolist()), window)
@@ -256,8 +256,8 @@ class TestOrder:
         rewards = np.array([[-1.0, -2.0, -9.0], [-1.0, -2.0, -9.0]])
         sequence = np.array([0, 1, 0, 1], np.int64)
         paths = arms(2)
-        before = cycle_value(sequence, paths.indptr, paths.indices, rewards, 2)
-        value = reorder(sequence, paths.indptr, paths.indices, rewards, 2, 1_000)
+        before = cycle_value(sequence, paths.rows, rewards, 2)
+        value = reorder(sequence, paths.rows, rewards, 2, 1_000)
         assert before == -2.0
         assert value == -1.5
         assert sorted(sequence.tolist()) == [0, 0, 1, 1]
@@ -288,8 +288,7 @@ class TestOrder:
         assert cycle is not None
         uses = np.bincount(np.concatenate(cycle), minlength=graph.n_edges)
         expected = sum(count * rewards[edge, count - 1] for edge, count in enumerate(uses) if count) / (window + 1)
-        indptr = np.concatenate([[0], np.cumsum([path.size for path in cycle])])
-        value = cycle_value(np.arange(window + 1), indptr, np.concatenate(cycle), rewards, window)
+        value = cycle_value(np.arange(window + 1), path_rows(cycle), rewards, window)
         assert value == pytest.approx(expected)
         search = plan_graph(graph, rewards, window)
         assert search.value >= value

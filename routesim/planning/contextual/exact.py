@@ -189,7 +189,7 @@ class ContextualPlanner:
     def _graph(self, length: int) -> Graph:
         """Return the histories of `length` actions as kernels read them."""
         recent = self._recent if length == self.window else self._recent[:0]
-        return self._tables[length], self.groups.curves, recent, self.groups.indptr, self.groups.indices
+        return self._tables[length], self.groups.curves, recent, *self.groups.paths
 
 
 def _cut(first: int, last: int, size: int) -> list[tuple[int, int]]:

@@ -1,6 +1,5 @@
 """Planning edge by edge: prices that split the problem, a bound they prove, and the best cycle found."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -8,7 +7,7 @@ import numpy as np
 from routesim.arrays import Floats, Ints, Ints32
 from routesim.errors import InputError
 from routesim.planning.cycles import CyclePolicy, rewards_of_run
-from routesim.planning.edgewise.choices import PathSet, RoadGraph, merge_edges
+from routesim.planning.edgewise.choices import PathSet, RoadGraph, merge_edges, path_rows
 from routesim.planning.edgewise.count_policy import CountPolicy, EvenUseModel, tolls_at
 from routesim.planning.edgewise.cycle_search import GraphCycles, PathCycles
 from routesim.planning.edgewise.edge_models import HistoryModel, MajorantModel
@@ -75,9 +74,9 @@ class EdgewiseResult:
             rates = self.policy.choices.rates
             return self.policy.play(rng.choice(rates.size, size=n_rounds, p=rates).astype(np.int64))[1]
         numbers: dict[Action, int] = {action: number for number, action in enumerate(dict.fromkeys(self.policy.cycle))}
-        indptr, indices = pack_actions([self.choices.edges_of(action) for action in numbers])
+        paths = path_rows([self.choices.edges_of(action) for action in numbers])
         sequence = np.array([numbers[action] for action in self.policy.actions(n_rounds)], np.int64)
-        return rewards_of_run(sequence, indptr, indices, self.rewards, self.policy.window)
+        return rewards_of_run(sequence, paths, self.rewards, self.policy.window)
 
 
 def plan_paths(
@@ -359,9 +358,3 @@ def _patterns(model: HistoryModel | MajorantModel, tables: Floats) -> Floats | N
         return None
     model.keep_useful(tables)
     return model.patterns
-
-
-def pack_actions(actions: Sequence[Sequence[int] | Ints32]) -> tuple[Ints, Ints32]:
-    """Return the CSR arrays of a list of actions, each a sequence of edges."""
-    indptr = np.concatenate([[0], np.cumsum([len(action) for action in actions])]).astype(np.int64)
-    return indptr, np.concatenate([np.asarray(action, np.int32) for action in actions])
