@@ -53,15 +53,6 @@ class CyclePolicy(Generic[Action]):
         """Return the place on the cycle after `history`, or None while the history does not lie on the cycle."""
         return self._phase_after.get(tuple(history[len(history) - min(self.window, len(history)) :]))
 
-    def actions(self, n_rounds: int) -> list[Action]:
-        """Return the actions of the first rounds from an empty history."""
-        played: list[Action] = []
-        for _ in range(min(n_rounds, self.window)):
-            played.append(self(played))
-        phase = self.phase_after(played)
-        played += [self.cycle[(phase + ahead) % len(self.cycle)] for ahead in range(n_rounds - len(played))]
-        return played
-
 
 @kernel
 def cycle_value(sequence: Ints, paths: PathRows, rewards: Floats, window: int) -> float:
@@ -81,24 +72,6 @@ def cycle_value(sequence: Ints, paths: PathRows, rewards: Floats, window: int) -
         enter(counts, edges)
         leave(counts, indices[indptr[gone] : indptr[gone + 1]])
     return total / period
-
-
-@kernel
-def rewards_of_run(sequence: Ints, paths: PathRows, rewards: Floats, window: int) -> Floats:
-    """Reward of each round of playing `sequence` once, from empty roads."""
-    indptr, indices = paths.indptr, paths.indices
-    counts = np.zeros(rewards.shape[0], np.int64)
-    earned = np.zeros(sequence.size)
-    for now in range(sequence.size):
-        action = sequence[now]
-        edges = indices[indptr[action] : indptr[action + 1]]
-        for edge in edges:
-            earned[now] += rewards[edge, counts[edge]]
-        enter(counts, edges)
-        if now >= window:
-            gone = sequence[now - window]
-            leave(counts, indices[indptr[gone] : indptr[gone + 1]])
-    return earned
 
 
 def shortcut(sequence: Ints, paths: PathRows, rewards: Floats, window: int) -> tuple[Ints, float]:

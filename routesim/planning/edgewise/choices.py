@@ -182,12 +182,11 @@ def add_path(played: Ints32, ends: Ints, now: int, path: Ints32) -> Ints32:
     return played
 
 
-def merge_edges(paths: PathSet, rewards: Floats) -> tuple[PathSet, Floats, Ints]:
+def merge_edges(paths: PathSet, rewards: Floats) -> tuple[PathSet, Floats]:
     """Replace edges that the same actions contain by one edge with the sum of their rewards.
 
     They always share one history, so nothing changes for any policy, while a bound that prices them together
-    is tighter than one that lets each of them keep a history of its own. Returns the place of every edge
-    among the merged ones (-1: unused).
+    is tighter than one that lets each of them keep a history of its own. Unused edges are left out.
     """
     rng = np.random.default_rng(0)
     tags = rng.integers(1, 2**62, size=(paths.n_actions, 2), dtype=np.int64)
@@ -205,4 +204,4 @@ def merge_edges(paths: PathSet, rewards: Floats) -> tuple[PathSet, Floats, Ints]
     pairs = np.unique(action_of * n_merged + place[paths.indices])
     indptr = np.searchsorted(pairs // n_merged, np.arange(paths.n_actions + 1)).astype(np.int64)
     indices = (pairs % n_merged).astype(np.int32)
-    return PathSet(indptr, indices, n_merged, paths.first_action, paths.rates), merged_rewards, place
+    return PathSet(indptr, indices, n_merged, paths.first_action, paths.rates), merged_rewards

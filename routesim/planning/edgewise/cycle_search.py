@@ -196,7 +196,7 @@ class GraphCycles:
 
     def _reorder(self, cycle: list[Ints32]) -> list[Ints32]:
         actions, paths = _number(cycle)
-        merged, tables, _ = merge_edges(PathSet(*path_rows(paths), self._graph.n_edges), self._rewards)
+        merged, tables = merge_edges(PathSet(*path_rows(paths), self._graph.n_edges), self._rewards)
         reorder(actions, merged.rows, tables, self._window, _MAX_TRIALS)
         return [paths[action] for action in actions]
 
