@@ -34,7 +34,8 @@ from routesim.roads.importers.osm import from_osm
 from routesim.roads.importers.safexml import read_xml
 from routesim.roads.importers.simplify import Streets, network_from_streets
 from routesim.roads.importers.tags import is_drivable, read_road
-from routesim.roads.network import RoadNetwork, haversine_m
+from routesim.roads.network import RoadNetwork
+from routesim.roads.places import haversine_m
 
 DATA = Path(__file__).resolve().parent.parent / "routesim" / "roads" / "cities" / "data"
 PACKAGES = {

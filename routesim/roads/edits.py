@@ -7,8 +7,9 @@ from numpy.typing import NDArray
 
 from routesim.arrays import Floats, Ints
 from routesim.errors import NetworkError
+from routesim.roads.columns import EDGE_NUMBERS
 from routesim.roads.importers.assemble import number_parallel
-from routesim.roads.network import EDGE_NUMBERS, RoadNetwork
+from routesim.roads.network import RoadNetwork
 
 
 def subnetwork(network: RoadNetwork, edges: NDArray[Any], nodes: NDArray[Any] | None = None) -> RoadNetwork:

@@ -7,8 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from routesim.arrays import Bools, Floats, Ints
+from routesim.roads.columns import IMPUTED_BITS
 from routesim.roads.importers.defaults import BPR_ALPHA, BPR_BETA, road_class
-from routesim.roads.network import GEOGRAPHIC, IMPUTED_BITS, RoadNetwork
+from routesim.roads.network import RoadNetwork
+from routesim.roads.places import GEOGRAPHIC
 
 
 class Nodes(NamedTuple):

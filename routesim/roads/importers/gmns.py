@@ -14,7 +14,8 @@ from routesim.roads.importers.assemble import EdgeNumbers, Edges, Lines, Nodes, 
 from routesim.roads.importers.files import MAX_BYTES, read_text
 from routesim.roads.importers.graph import parse_linestring
 from routesim.roads.importers.tntp import METRES
-from routesim.roads.network import GEOGRAPHIC, RoadNetwork, haversine_m
+from routesim.roads.network import RoadNetwork
+from routesim.roads.places import GEOGRAPHIC, haversine_m
 
 _KPH: Mapping[str, float] = {"km/h": 1.0, "kph": 1.0, "mph": 1.609344, "m/s": 3.6}
 _CAR_USES = {"auto", "car", "all", "c", "vehicle", "motor_vehicle", "sov", "hov"}

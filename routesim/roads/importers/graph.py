@@ -10,9 +10,11 @@ import numpy as np
 
 from routesim.arrays import Floats, Ints
 from routesim.errors import NetworkError
+from routesim.roads.columns import IMPUTED_BITS
 from routesim.roads.importers.assemble import EdgeNumbers, Edges, Lines, Nodes, assemble, number_parallel
 from routesim.roads.importers.defaults import lanes_one_way, parse_lanes, parse_maxspeed
-from routesim.roads.network import GEOGRAPHIC, IMPUTED_BITS, RoadNetwork
+from routesim.roads.network import RoadNetwork
+from routesim.roads.places import GEOGRAPHIC
 
 if TYPE_CHECKING:
     import networkx as nx

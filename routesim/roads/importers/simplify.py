@@ -15,11 +15,13 @@ from numpy.typing import NDArray
 from routesim.arrays import Floats, Ints
 from routesim.errors import NetworkError
 from routesim.kernels import kernel
+from routesim.roads.columns import IMPUTED_BITS
 from routesim.roads.edits import largest_component_nodes
 from routesim.roads.importers.assemble import EdgeNumbers, Edges, Lines, Nodes, assemble
 from routesim.roads.importers.defaults import road_class
 from routesim.roads.importers.tags import Road
-from routesim.roads.network import IMPUTED_BITS, RoadNetwork, haversine_m
+from routesim.roads.network import RoadNetwork
+from routesim.roads.places import haversine_m
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,8 @@ from routesim.arrays import Floats
 from routesim.errors import NetworkError
 from routesim.roads.importers.assemble import EdgeNumbers, Edges, Nodes, assemble
 from routesim.roads.importers.files import MAX_BYTES, read_text
-from routesim.roads.network import GEOGRAPHIC, RoadNetwork
+from routesim.roads.network import RoadNetwork
+from routesim.roads.places import GEOGRAPHIC
 
 SECONDS: Mapping[str, float] = {"s": 1.0, "min": 60.0, "h": 3600.0, "h/100": 36.0}
 METRES: Mapping[str, float] = {"m": 1.0, "km": 1000.0, "mi": 1609.344, "ft": 0.3048}
