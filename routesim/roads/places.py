@@ -60,8 +60,8 @@ def nearest_node(network: RoadNetwork, lon: float, lat: float) -> int:
     width = float(np.linalg.norm(tree.maxes - tree.mins))
     if distance > max(width, 0.001 if network.is_geographic else 0.0):
         raise NetworkError(
-            f"({lon}, {lat}) lies farther from the nearest node {network.labels[node]!r} than the whole network is wide; "
-            "longitude comes first, then latitude"
+            f"({lon}, {lat}) lies farther from the nearest node {network.labels[node]!r} than the whole network "
+            "is wide; longitude comes first, then latitude"
         )
     return node
 

@@ -15,9 +15,11 @@ from routesim.results.run import Run, Scalar
 from routesim.results.thinned_traffic import TrafficRun
 from routesim.rounds.contextual import ContextualEnvironment
 from routesim.rounds.environment import RoundEnvironment
+from routesim.scenario.city import CityScenario
 from routesim.scenario.demands import bin_seconds
 from routesim.scenario.files import fingerprint
-from routesim.scenario.kinds import AnyScenario, CityScenario, TrafficScenario
+from routesim.scenario.kinds import AnyScenario
+from routesim.scenario.traffic import TrafficScenario
 from routesim.traffic.simulator import TrafficSimulator
 
 Part: TypeAlias = Run | TrafficRun
