@@ -139,7 +139,7 @@ class _Progress:
         self._done = {job.target: job.total if job.target.is_dir() else 0 for job in jobs}
         self._total = sum(job.total for job in jobs)
         self._finished = {job.target for job in jobs if job.target.is_dir()}
-        self._watch, self._now = watch, ""
+        self._watch = watch
         self.runs = len(jobs)
         self.say("starting")
 

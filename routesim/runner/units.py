@@ -53,12 +53,6 @@ class Unit:
         safe = re.sub(r"[^A-Za-z0-9]+", "-", self.scenario.learners[self.learner].name)
         return f"s{self.setting_number}-l{self.learner}-{safe}-r{self.replication:05d}"
 
-    @property
-    def title(self) -> str:
-        """The setting and the learner as people read them."""
-        words = ", ".join(f"{name} {value}" for name, value in self.setting)
-        return f"{words}: {self.label}" if words else self.label
-
     def run(self, checkpoint: Path | None = None, progress: Progress | None = None) -> Part:
         """Run it; rounds go on from a `checkpoint` file that an interrupted run left, and traffic starts over."""
         if isinstance(self.scenario, TrafficScenario):
