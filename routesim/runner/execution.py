@@ -9,12 +9,13 @@ from pathlib import Path
 from time import monotonic
 from typing import Any, NamedTuple
 
+import routesim
 from routesim.checks import whole
 from routesim.errors import RoutesimError
 from routesim.results.run import Scalar
 from routesim.runner.cluster import do_on_cluster
 from routesim.runner.local import Crew, cores
-from routesim.runner.outputs import Finished, ReportJob, about_scenario, versions
+from routesim.runner.outputs import Finished, ReportJob, about_scenario
 from routesim.runner.sweep import write_sweep
 from routesim.runner.units import units
 from routesim.runner.work import Job, UnitJob
@@ -69,7 +70,7 @@ def run_scenario(
     """
     processes = cores() if workers is None else whole("workers", workers, least=1)
     target, started, clock = Path(folder), datetime.now(UTC), monotonic()
-    identity = Identity(to_toml(scenario), fingerprint(scenario), versions()["routesim"])
+    identity = Identity(to_toml(scenario), fingerprint(scenario), routesim.__version__)
     at_points = [(_point_name(number, at), at, one, units(one)) for number, (at, one) in enumerate(points(scenario))]
     workspace = open_workspace(target, identity, resume=resume)
     if workspace is None:
@@ -138,7 +139,7 @@ class _Progress:
         self._done = {job.target: job.total if job.target.is_dir() else 0 for job in jobs}
         self._total = sum(job.total for job in jobs)
         self._finished = {job.target for job in jobs if job.target.is_dir()}
-        self._watch, self._now = watch, ""
+        self._watch = watch
         self.runs = len(jobs)
         self.say("starting")
 
