@@ -66,7 +66,7 @@ def checked_range(given: tuple[ArrayLike, ArrayLike], n_edges: int) -> tuple[Flo
         raise InputError(f"reward_range is (low, high), numbers or one per edge each, got {given!r:.80}") from None
     if np.isnan(low).any() or not np.isfinite(high).all() or (low > high).any():
         raise InputError(f"reward_range is (low, high) with low <= high and a finite high, got {given!r}")
-    return low, high
+    return np.ascontiguousarray(low), np.ascontiguousarray(high)
 
 
 def reward_range_of(rewards: Floats, given: tuple[ArrayLike, ArrayLike] | None) -> tuple[Floats, Floats]:
@@ -75,7 +75,7 @@ def reward_range_of(rewards: Floats, given: tuple[ArrayLike, ArrayLike] | None) 
     if given is not None:
         low, high = checked_range(given, edges)
     elif rewards.min() < 0 and rewards.max() <= 0:
-        low, high = np.full(edges, -np.inf), rewards[:, 0]
+        low, high = np.full(edges, -np.inf), np.ascontiguousarray(rewards[:, 0])
     else:
         low, high = np.zeros(edges), np.ones(edges)
     outside = (rewards < low[:, np.newaxis]) | (rewards > high[:, np.newaxis])
@@ -86,7 +86,7 @@ def reward_range_of(rewards: Floats, given: tuple[ArrayLike, ArrayLike] | None) 
             f"the mean reward of edge {edge} at count {count} is {rewards[edge, count]:g}, outside the range "
             f"{low[edge]:g} to {high[edge]:g}{hint}"
         )
-    return np.ascontiguousarray(low), np.ascontiguousarray(high)
+    return low, high
 
 
 def check_non_increasing(rewards: Floats) -> None:
