@@ -106,7 +106,7 @@ class ContextualEnvironment(RoundEnvironment):
         estimates = np.empty(self.actions.n_edges)
         while played < rounds:
             self._make_room()
-            arrays = self._arrays()
+            arrays = self._arrays(int(self._clock[0]))
             features, rest = self._bases.block, trace.part(played, rounds)
             played += play_contextual(policy, features, arrays, fit.sums, rest, estimates)
         return played

@@ -294,14 +294,14 @@ class RoundEnvironment:
 
     def observe(self) -> Observation:
         """Return what can be seen before the coming round, its features among it where rounds have contexts."""
-        return self._observed(self._bases.features(int(self._clock[0])))
+        now = int(self._clock[0])
+        return self._observed(now, self._bases.features(now))
 
     def observe_roads(self) -> Observation:
         """Return what `observe` does without the features, of which there are none once known contexts have ended."""
-        return self._observed(None)
+        return self._observed(int(self._clock[0]), None)
 
-    def _observed(self, features: Floats | None) -> Observation:
-        now = int(self._clock[0])
+    def _observed(self, now: int, features: Floats | None) -> Observation:
         history = self._numbering.history(self._recent.last(now))
         counts = self._recent.counts.view()
         counts.setflags(write=False)
@@ -310,9 +310,10 @@ class RoundEnvironment:
     def step(self, action: Action) -> Feedback:
         """Play `action` for one round; its expected reward is then in `expected_reward`, for the record only."""
         number = self.number(action)
-        features = self._bases.features(int(self._clock[0]))
+        now = int(self._clock[0])
+        features = self._bases.features(now)
         self._make_room()
-        self.expected_reward, paid = self._arrays().play(number)
+        self.expected_reward, paid = self._arrays(now).play(number)
         edges = self._numbering.rows.of(number)
         counts, rewards = self._seen.counts[: len(edges)].copy(), self._seen.rewards[: len(edges)].copy()
         self._pair = self._pairs.draw()
@@ -338,13 +339,14 @@ class RoundEnvironment:
         while played < rounds and not tally.full:
             self._make_room()
             stretch, tally.full = play_table(
-                policy, n_actions, played, self._arrays(), tally.arrays, trace.part(played, rounds)
+                policy, n_actions, played, self._arrays(int(self._clock[0])), tally.arrays, trace.part(played, rounds)
             )
             played += stretch
         return played
 
-    def _arrays(self) -> RoundArrays:
-        bases = self._bases.at(int(self._clock[0]))
+    def _arrays(self, now: int) -> RoundArrays:
+        """Return what kernels play rounds on, from round `now` on."""
+        bases = self._bases.at(now)
         return RoundArrays(
             self._numbering.rows, self._recent, self._payment, bases, self._noise, self._clock, self._seen
         )
