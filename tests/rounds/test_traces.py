@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 from numpy.testing import assert_allclose, assert_array_equal
 from pyarrow import parquet
-from test_results import made_up
+from runs import made_up, same
 from worlds import ROUNDS, WORLDS, arms, contexts
 
 import routesim as rs
@@ -20,34 +20,6 @@ from routesim.results.run import ThinnedRun
 from routesim.rounds.environment import EdgeUses
 from routesim.rounds.kernels import Trace
 from routesim.rounds.trace import KeptTrace, TraceKeeper, count_plays, equal_ends
-
-COLUMNS = (
-    "actions",
-    "expected_rewards",
-    "rewards",
-    "ends",
-    "plays",
-    "play_rewards",
-    "quantiles",
-    "step_ends",
-    "comparator_rewards",
-)
-
-
-def same(one: rs.Run, other: rs.Run) -> None:
-    for column in COLUMNS:
-        ours, theirs = getattr(one, column), getattr(other, column)
-        assert (ours is None) == (theirs is None), column
-        if ours is not None:
-            assert ours.dtype == theirs.dtype
-            assert_array_equal(ours, theirs, err_msg=column)
-    assert (one.edge_uses is None) == (other.edge_uses is None)
-    for ours, theirs in zip(one.edge_uses or (), other.edge_uses or (), strict=True):
-        assert ours.dtype == theirs.dtype
-        assert_array_equal(ours, theirs)
-    assert one.window == other.window
-    assert one.summary() == other.summary()
-    assert one.paths == other.paths
 
 
 def test_rows_by_hand() -> None:
