@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from routesim.arrays import Floats, Ints
+from routesim.arrays import Floats, Ints, Ints32
 from routesim.checks import whole
 from routesim.errors import ResultsError
 from routesim.roads.network import RoadNetwork
@@ -47,7 +47,7 @@ class Run:
     """
 
     learner: str
-    actions: NDArray[np.int32]
+    actions: Ints32
     expected_rewards: Floats
     rewards: Floats
     comparator_value: float

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from routesim.arrays import Floats
+from routesim.arrays import Floats, Ints
 from routesim.checks import numbers, whole
 from routesim.errors import InputError
 
@@ -15,9 +15,7 @@ def checked_window(window: int) -> int:
     return whole("window", window, least=0)
 
 
-def congestion_table(
-    congestion: Callable[[NDArray[np.int64]], NDArray[np.float64]], n_edges: int, window: int
-) -> Floats:
+def congestion_table(congestion: Callable[[Ints], Floats], n_edges: int, window: int) -> Floats:
     """Return the multiplier of each edge at each count, from a function that works element by element."""
     if not callable(congestion) or isinstance(congestion, type):
         raise InputError(f"congestion is a function of counts such as congestion.Inverse(), got {congestion!r}")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple, Self, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from routesim.arrays import Floats, Ints, Ints32
 from routesim.checks import numbers
@@ -144,8 +144,8 @@ class EdgeUses(NamedTuple):
     `ratios` are those of the mean reward that the uses met: 1 for an edge nobody had used inside the window.
     """
 
-    edges: NDArray[np.int64]
-    uses: NDArray[np.int64]
+    edges: Ints
+    uses: Ints
     ratios: Floats
 
 
@@ -193,7 +193,7 @@ class RoundEnvironment:
         cls,
         actions: ActionSet,
         base: ArrayLike,
-        congestion: Callable[[NDArray[np.int64]], NDArray[np.float64]],
+        congestion: Callable[[Ints], Floats],
         window: int,
         noise_std: ArrayLike,
         *,

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from routesim.arrays import Floats, Ints
+from routesim.arrays import Floats, Ints, Ints32
 from routesim.errors import ResultsError
 from routesim.kernels import kernel
 from routesim.rounds.environment import EdgeUses
@@ -44,7 +44,7 @@ class StepUses(NamedTuple):
 class KeptTrace(NamedTuple):
     """What a run keeps of its rounds: a row for each."""
 
-    actions: NDArray[np.int32]
+    actions: Ints32
     expected_rewards: Floats
     rewards: Floats
     edge_uses: StepUses
@@ -62,7 +62,7 @@ class KeptRows(NamedTuple):
     expected rewards of rounds.
     """
 
-    actions: NDArray[np.int32]
+    actions: Ints32
     expected_rewards: Floats
     rewards: Floats
     ends: Ints
@@ -100,14 +100,14 @@ def row_sums(values: Floats, size: int) -> Floats:
 
 
 @kernel
-def _add_plays(actions: NDArray[np.int32], expected: Floats, uses: Ints, sums: Floats) -> None:
+def _add_plays(actions: Ints32, expected: Floats, uses: Ints, sums: Floats) -> None:
     """Count the uses of each action, and add up what they were expected to earn, one by one."""
     for place in range(len(actions)):
         uses[actions[place]] += 1
         sums[actions[place]] += expected[place]
 
 
-def count_plays(actions: NDArray[np.int32], expected_rewards: Floats, step_ends: Ints) -> tuple[Ints, Floats]:
+def count_plays(actions: Ints32, expected_rewards: Floats, step_ends: Ints) -> tuple[Ints, Floats]:
     """Return rows (step, action, uses) of the actions played in each step, and the expected rewards of each in all."""
     plays = _Plays()
     for first, last in pairwise([0, *step_ends.tolist()]):
@@ -124,7 +124,7 @@ class _Plays:
         self._done = [(np.empty((0, 3), dtype=np.int64), np.zeros(0))]
         self._step = 0
 
-    def add(self, actions: NDArray[np.int32], expected_rewards: Floats) -> None:
+    def add(self, actions: Ints32, expected_rewards: Floats) -> None:
         """Count rounds of the step under way."""
         more = max(0, int(actions.max(initial=-1)) + 1 - len(self.uses))
         self.uses = np.concatenate((self.uses, np.zeros(more, dtype=np.int64)))
