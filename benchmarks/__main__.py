@@ -2,6 +2,7 @@
 
     python -m benchmarks                 all parts, about twenty minutes on two quiet cores
     python -m benchmarks bandits roads   only these parts; the rows of the others stay as they are
+    python -m benchmarks --against FOLDER [PART ...]    here and in another checkout in turn, twice; writes nothing
 
 Peers come with `pip install '.[bench]'` (LEMON with Debian's liblemon-dev and g++, pages need Chromium); what is not
 there is said to be missing, in the output and beneath the table.
@@ -9,8 +10,10 @@ there is said to be missing, in the output and beneath the table.
 
 import importlib.metadata
 import json
+import math
 import os
 import platform
+import re
 import subprocess
 import sys
 import tempfile
@@ -39,10 +42,16 @@ PEERS = ("river", "mabwiser", "uxsim", "path4gmns", "aequilibrae", "networkx", "
 
 
 def main() -> None:
-    wanted = sys.argv[1:] or list(PARTS)
+    wanted, other = sys.argv[1:], None
+    if wanted[:1] == ["--against"] and len(wanted) > 1:
+        other, wanted = Path(wanted[1]).resolve(), wanted[2:]
+    wanted = wanted or list(PARTS)
     for part in wanted:
         if part not in PARTS:
             sys.exit(f"there is no part {part!r}; there are {', '.join(PARTS)}")
+    if other is not None:
+        _compare(wanted, other)
+        return
     rows = _known()
     for part in wanted:
         print(f"== {part}", flush=True)
@@ -51,11 +60,33 @@ def main() -> None:
     print(f"\n{RESULTS.relative_to(ROOT)}:\n\n{_page(rows)}")
 
 
-def _measured(part: str) -> list[list[str]]:
+def _compare(wanted: list[str], other: Path) -> None:
+    """Print how long each thing takes here relative to the other checkout, by the better of two runs each."""
+    for part in wanted:
+        found: dict[str, dict[Path, list[str]]] = {}
+        for root in (other, ROOT, other, ROOT):
+            for what, measured, *_ in _measured(part, root):
+                found.setdefault(what, {}).setdefault(root, []).append(measured)
+        for what, by_root in found.items():
+            there, here = (min(map(_cost, by_root.get(root, [])), default=math.nan) for root in (other, ROOT))
+            said = f"here {' and '.join(by_root.get(ROOT, []))}; there {' and '.join(by_root.get(other, []))}"
+            print(f"{here / there:6.2f} x  {what}: {said}", flush=True)
+
+
+def _cost(measured: str) -> float:
+    """Return the first number as a cost: a number that comes per second as its inverse."""
+    number = re.search(r"[\d.,]*\d", measured)
+    value = float(number[0].replace(",", "")) if number else math.nan
+    value *= 1e-3 if number and measured[number.end() :].startswith(" ms") else 1.0
+    return 1 / value if "/s" in measured or "a second" in measured else value
+
+
+def _measured(part: str, root: Path = ROOT) -> list[list[str]]:
     with tempfile.TemporaryDirectory() as scratch:
         notes = Path(scratch) / "notes"
         command = [sys.executable, "-m", f"benchmarks.{part}", *PARTS[part]]
-        failed = subprocess.run(command, cwd=ROOT, env={**os.environ, TABLE: str(notes)}, check=False).returncode
+        environment = {**os.environ, TABLE: str(notes), "PYTHONPATH": str(root)}
+        failed = subprocess.run(command, cwd=root, env=environment, check=False).returncode
         found = [json.loads(line) for line in notes.read_text().splitlines()] if notes.exists() else []
     return [[*row, part] for row in found] or [[part, "failed" if failed else "not measured", "", part]]
 

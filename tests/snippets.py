@@ -15,7 +15,7 @@ from pathlib import Path
 
 _FENCE = re.compile(
     r"""(?:^<!--\ not\ run:\ (?P<why>.+?)\ -->\n)?
-        ^```(?P<language>\w+)(?:\ title="(?P<title>[\w.-]+)")?\n
+        ^```(?P<language>\w+)(?:\ title="(?P<title>[\w./-]+)")?\n
         (?P<text>.*?)^```$""",
     flags=re.MULTILINE | re.DOTALL | re.VERBOSE,
 )

@@ -23,8 +23,8 @@ FORMATS: Mapping[str, tuple[str, str]] = {
 def read_network(path: str | Path) -> RoadNetwork:
     """Read a file of any known format by its ending; a folder is read as GMNS."""
     if Path(path).is_dir():
-        return _call("gmns.from_gmns", path)
-    return _call(_format(path)[0], path)
+        return call("gmns.from_gmns", path)
+    return call(_format(path)[0], path)
 
 
 def write_network(network: RoadNetwork, path: str | Path) -> None:
@@ -33,7 +33,7 @@ def write_network(network: RoadNetwork, path: str | Path) -> None:
     if not writer:
         writable = ", ".join(ending for ending, (_, writes) in FORMATS.items() if writes)
         raise NetworkError(f"networks are written as {writable}, not as {Path(path).name!r}")
-    _call(writer, network, path)
+    call(writer, network, path)
 
 
 def _format(path: str | Path) -> tuple[str, str]:
@@ -44,7 +44,8 @@ def _format(path: str | Path) -> tuple[str, str]:
     raise NetworkError(f"no format of roads is known by the ending of {name!r}; known are {', '.join(FORMATS)}")
 
 
-def _call(function: str, *arguments: object) -> RoadNetwork:
+def call(function: str, *arguments: object) -> RoadNetwork:
+    """Call a function of this room, such as `"tntp.from_tntp"`, with these arguments."""
     # Looked up when needed: some readers bring heavy packages along.
     module, name = function.split(".")
     result: RoadNetwork = getattr(import_module(f"{__name__}.{module}"), name)(*arguments)

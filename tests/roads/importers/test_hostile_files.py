@@ -11,6 +11,7 @@ import textwrap
 import zipfile
 import zlib
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,17 +23,11 @@ from hypothesis import strategies as st
 from road_files import GMNS_LINKS, GMNS_NODES, TNTP_NET, osm_grid, shared, tricky_network
 
 from routesim.errors import NetworkError
+from routesim.roads import importers
 from routesim.roads.network import RoadNetwork
 
 READERS: dict[str, Callable[[Path], RoadNetwork]] = {
-    "n.osm": RoadNetwork.from_osm,
-    "n.osm.gz": RoadNetwork.from_osm,
-    "n.osm.bz2": RoadNetwork.from_osm,
-    "n.osm.pbf": RoadNetwork.from_osm,
-    "n.graphml": RoadNetwork.from_graphml,
-    "n_net.tntp": RoadNetwork.from_tntp,
-    "n.npz": RoadNetwork.from_file,
-    "n.gpkg": RoadNetwork.from_geopackage,
+    f"n{ending}": partial(importers.call, reader) for ending, (reader, _) in importers.FORMATS.items()
 }
 
 
@@ -340,7 +335,7 @@ def test_any_change_of_bytes_gives_a_network_or_a_network_error(name: str, tmp_p
     def check(changes: list[tuple[float, int, int]]) -> None:
         file.write_bytes(mutated(content, changes))
         try:
-            assert READERS[name](file).n_nodes > 0
+            assert importers.read_network(file).n_nodes > 0
             outcomes["network"] += 1
         except NetworkError as error:
             outcomes["refused" if file.name in str(error) else "nameless"] += 1
