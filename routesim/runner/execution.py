@@ -60,19 +60,21 @@ def run_scenario(
     workers: int | None = None,
     scheduler: str | None = None,
     resume: bool = False,
+    overwrite: bool = False,
     watch: Callable[[Standing], None] | None = None,
 ) -> Outcome:
     """Run a scenario and leave its results in `folder`.
 
     The numbers do not depend on `workers`, the processes on this machine (None: one a core), nor on the machines
     behind `scheduler`, the address of a Dask scheduler. A run that is stopped, killed or out of disk goes on with
-    `resume`, to the same numbers. `watch` is told now and then how far it is.
+    `resume`, to the same numbers. The result of another scenario in `folder` is replaced only with `overwrite`. `watch`
+    is called now and then with how far it is.
     """
     processes = cores() if workers is None else whole("workers", workers, least=1)
     target, started, clock = Path(folder), datetime.now(UTC), monotonic()
     identity = Identity(to_toml(scenario), fingerprint(scenario), routesim.__version__)
     at_points = [(_point_name(number, at), at, one, units(one)) for number, (at, one) in enumerate(points(scenario))]
-    workspace = open_workspace(target, identity, resume=resume)
+    workspace = open_workspace(target, identity, resume=resume, overwrite=overwrite)
     if workspace is None:
         return Outcome(target, read_summary(target))
     try:
