@@ -64,7 +64,7 @@ def _play_graph(graph: Graph, work: Workspace, trips: Ints, tables: _Tables, end
     for now in range(len(trips)):
         for edge in range(costs.size):
             costs[edge] = max(0.0, -rewards[edge, counts[edge]] - tolls[edge])
-        path = find(graph, costs, trips[now, 0], trips[now, 1], work.no_potential, work.heap[:0], work)
+        path = find(graph, costs, trips[now, 0], trips[now, 1], work.no_potential, work.nodes[:0], work)
         played = add_path(played, ends, now, path)
         earned[now] = 0.0
         for edge in path:

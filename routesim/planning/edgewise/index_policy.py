@@ -39,7 +39,7 @@ class EdgeValues:
         return cls(window, row, values)
 
 
-class _Tables(NamedTuple):
+class _IndexTables(NamedTuple):
     """What the index of an edge in a use history is read from: rewards by label, and the values that make tolls."""
 
     rewards: Floats
@@ -49,7 +49,7 @@ class _Tables(NamedTuple):
 
 
 @kernel
-def _indices(tables: _Tables, histories: Ints, index: Floats) -> None:
+def _indices(tables: _IndexTables, histories: Ints, index: Floats) -> None:
     row, values, mask = tables.row, tables.values, tables.labels.size - 1
     for edge in range(index.size):
         history = histories[edge]
@@ -60,7 +60,7 @@ def _indices(tables: _Tables, histories: Ints, index: Floats) -> None:
 
 
 @kernel
-def _advance(histories: Ints, tables: _Tables, used: Ints32) -> float:
+def _advance(histories: Ints, tables: _IndexTables, used: Ints32) -> float:
     """Collect the rewards of the used edges and move every history on by a round."""
     mask = tables.labels.size - 1
     earned = 0.0
@@ -77,7 +77,7 @@ def _advance(histories: Ints, tables: _Tables, used: Ints32) -> float:
 def _play_paths(
     paths: PathRows,
     first_action: Ints,
-    tables: _Tables,
+    tables: _IndexTables,
     pairs: Ints,
     histories: Ints,
     actions: Ints,
@@ -95,7 +95,7 @@ def _play_paths(
 
 @kernel
 def _play_graph(
-    graph: Graph, work: Workspace, trips: Ints, tables: _Tables, histories: Ints, ends: Ints, earned: Floats
+    graph: Graph, work: Workspace, trips: Ints, tables: _IndexTables, histories: Ints, ends: Ints, earned: Floats
 ) -> Ints32:
     """Return the paths of all rounds one after the other; that of round t is `ends[t]` to `ends[t + 1]`.
 
@@ -107,7 +107,7 @@ def _play_graph(
         _indices(tables, histories, index)
         for edge in range(index.size):
             index[edge] = max(0.0, -index[edge])
-        path = find(graph, index, trips[now, 0], trips[now, 1], work.no_potential, work.heap[:0], work)
+        path = find(graph, index, trips[now, 0], trips[now, 1], work.no_potential, work.nodes[:0], work)
         played = add_path(played, ends, now, path)
         earned[now] = _advance(histories, tables, path)
     return played[: ends[-1]]
@@ -122,9 +122,9 @@ class IndexPolicy:
     edge_values: EdgeValues
 
     @property
-    def _tables(self) -> _Tables:
+    def _tables(self) -> _IndexTables:
         values = self.edge_values
-        return _Tables(self.rewards, values.window.labels, values.row, values.values)
+        return _IndexTables(self.rewards, values.window.labels, values.row, values.values)
 
     def indices(self, histories: Ints) -> Floats:
         """Return the index of every edge in its use history."""
