@@ -2,7 +2,7 @@
 // Each returns `build` (learners or colours changed) and `paint` (time moved), and reads the page's shared state.
 "use strict";
 const Cards = (() => {
-  const {known, make, digits, percent, metres, seconds} = Words;
+  const {known, make, digits, exact, percent, metres, seconds} = Words;
   const $ = (id) => document.getElementById(id);
   // The measure in words: what it is the mean of, and its unit if it has one.
   const parts = (page) => page.data.measure.replace("mean ", "").split(", ");
@@ -32,7 +32,7 @@ const Cards = (() => {
     const views = data.learners.every((one) => one.regret) ? [own, regret] : [own];
     let view = data.arms ? views[views.length - 1] : own;
     const chart = Charts.chart($("curves"), () => ({
-      ...time(page), label: `${view.title} of each learner over time`, formatY: (y) => digits(y, 4), yLabel: view.title, height: 270,
+      ...time(page), label: `${view.title} of each learner over time`, formatY: exact, yLabel: view.title, height: 270,
       floor: view.floor,
       series: [
         ...view.references.map((one, i) => ({values: one.values, colour: "var(--ink)", dash: REFERENCE[i % 3], width: 1.5, key: `r${i}`})),
@@ -174,7 +174,7 @@ const Cards = (() => {
     const ratio = (learner, step) => data.mostRatio ** (bulk[`ratios${learner}`][step * edges + state.edge] / 255);
     const load = (learner) => data.mostLoad * (bulk[`loads${learner}`][state.step * edges + state.edge] / 255) ** 2;
     const chart = Charts.chart($("road-chart"), () => ({
-      ...time(page), label: "History of the road", formatY: (y) => digits(y, 3), least: 1, yLabel: dearer, height: 190,
+      ...time(page), label: "History of the road", formatY: exact, least: 1, yLabel: dearer, height: 190,
       series: state.shown.map((learner) => ({
         values: data.stepEnds.map((_, i) => ratio(learner, i)), colour: page.colour(learner), dash: data.learners[learner].dash, width: 2.2, dot: true,
       })),
@@ -243,7 +243,7 @@ const Cards = (() => {
     const learners = data.learners.map((one, i) => i).filter((i) => data.learners[i].quantiles);
     const every = learners.flatMap((i) => data.learners[i].quantiles);
     const chart = Charts.chart($("spread"), () => ({
-      label: title, x: [0], log: Math.max(...every) > 10 * Math.min(...every), formatX: (x) => digits(x, 3), formatY: (y) => `${Math.round(100 * y)} %`, low: 0, high: 1,
+      label: title, x: [0], log: Math.max(...every) > 10 * Math.min(...every), formatX: exact, formatY: (y) => `${Math.round(100 * y)} %`, low: 0, high: 1,
       xLabel: page.rounds ? parts(page).join(", ") : "trip, s", yLabel: `share of ${some}`, height: 250,
       series: learners.map((i) => ({
         x: data.learners[i].quantiles, values: data.learners[i].quantiles.map((_, k) => k / 100),

@@ -12,24 +12,28 @@ const Charts = (() => {
   }
 
   const MINUTES = [1, 2, 5, 10, 15, 30, 60, 120, 240, 360, 720, 1440].map((minutes) => 60 * minutes);
+  const CLOCK = [1, 2, 5, 10, 15, 20, 30, ...MINUTES];
 
   // About `count` round numbers from low to high, or round times where they are seconds of a clock.
   function ticks(low, high, count, clock) {
     const rough = (high - low) / Math.max(1, count);
     const power = 10 ** Math.floor(Math.log10(rough));
     const decimal = [1, 2, 2.5, 5, 10].map((of) => of * power).find((of) => of >= rough * 0.999);
-    const step = (clock && rough > 30 && MINUTES.find((of) => of >= rough)) || decimal;
-    const found = [];
-    for (let value = Math.ceil(low / step - 1e-9) * step; value <= high + step * 1e-9; value += step) {
-      found.push(Math.abs(value) < step * 1e-6 ? 0 : value);
-    }
+    const step = (clock && (CLOCK.find((of) => of >= rough) || 86400 * Math.ceil(rough / 86400))) || decimal;
+    // Counted and not added up: so labels stay exact, and a range of a few rounding errors ends too.
+    const found = [], first = Math.ceil(low / step - 1e-9), last = Math.min(Math.floor(high / step + 1e-9), first + 4 * count + 4);
+    for (let k = first; k <= last; k += 1) found.push(k * step || 0);
     return found;
   }
 
   const powers = (low, high) => {
     const found = [];
     for (let power = Math.ceil(Math.log10(low) - 1e-9); power <= Math.log10(high) + 1e-9; power += 1) found.push(10 ** power);
-    return found.length >= 2 ? found : [low, high];
+    if (found.length >= 2) return found;
+    const few = [];
+    for (let power = 10 ** Math.floor(Math.log10(low)); power <= high; power *= 10) few.push(power, 2 * power, 5 * power);
+    const inside = few.filter((value) => value >= low && value <= high);
+    return inside.length >= 2 ? inside : ticks(low, high, 4);
   };
 
   const {known} = Words;

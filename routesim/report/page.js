@@ -2,7 +2,7 @@
 // Every text from outside is put in as textContent, never as markup.
 "use strict";
 const Page = (() => {
-  const {known, make, digits, whole, seconds, clockTime} = Words;
+  const {known, make, digits, exact, whole, seconds, clockTime} = Words;
   const $ = (id) => document.getElementById(id);
   const root = document.documentElement;
 
@@ -30,7 +30,7 @@ const Page = (() => {
       edgeLines: Roads.lines(bulk.edgeLines),
       routes: data.routes.map((route, i) => bulk.routeEdges.subarray(bulk.routeStarts[i], bulk.routeStarts[i + 1])),
       log: rounds && spans[steps - 1] > 8 * spans[0],
-      formatX: (x) => (rounds ? x.toLocaleString("en", {notation: x >= 10000 ? "compact" : "standard"}) : clockTime(x)),
+      formatX: (x) => (rounds ? exact(x) : clockTime(x)),
       colour: (i) => data.learners[i][dark() ? "dark" : "light"],
     };
     page.widest = Maps.widest(page);

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 # Legends have fixed places: matplotlib's own search for the best one takes seconds on long curves.
 MEASURE, TRAVEL_TIMES, LOAD = "measure.svg", "travel_times.svg", "load.svg"
 _MOST_PANELS = 8
+_DAY_S = 86_400.0
 _ROUND_S = tuple(60.0 * minutes for minutes in (1, 2, 5, 10, 15, 30, 60, 120, 240, 360, 720, 1440))
 
 
@@ -164,7 +165,8 @@ def _time_axis(axes: "Axes", record: "Record") -> None:
         from matplotlib.ticker import MultipleLocator
 
         rough = float(record.step_ends[-1]) / 8
-        axes.xaxis.set_major_locator(MultipleLocator(next((m for m in _ROUND_S if m >= rough), rough)))
+        step = next((one for one in _ROUND_S if one >= rough), _DAY_S * -(-rough // _DAY_S))
+        axes.xaxis.set_major_locator(MultipleLocator(step))
         axes.xaxis.set_major_formatter(lambda value, _: f"{int(value) // 3600}:{int(value) // 60 % 60:02d}")
         axes.set_xlabel("time, h:min")
 

@@ -11,7 +11,9 @@ from routesim.results.run import Scalar
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Row: TypeAlias = dict[str, Scalar]
+Row: TypeAlias = dict[str, Any]
+"""Scalars by name; None where there is none, as half the width of the band of a single replication."""
+
 Part = TypeVar("Part")
 
 
@@ -37,6 +39,44 @@ def shortest_path_row(rows: Sequence[Row], groups: Sequence[Group[Any]]) -> Row 
     """Return the first row of one that sends everyone down the path that is quickest on empty roads."""
     shortest = {group.label for group in groups if group.takes_shortest_path}
     return next((row for row in rows if row["learner"] in shortest), None)
+
+
+def signed(share: float) -> str:
+    """Return a share as a percentage with its sign: tenths below 100 %, whole numbers above; never -0.0.
+
+    >>> signed(0.0012), signed(3.751), signed(-0.473), signed(-0.0001)
+    ('+0.1 %', '+375 %', '-47.3 %', '+0.0 %')
+    """
+    tenths = round(100 * share, 1) + 0.0
+    return f"{tenths:+.1f} %" if abs(tenths) < 100 else f"{tenths:+.0f} %"
+
+
+def against(trip: float, other: float, whom: str) -> str:
+    """Return in words how much less, or more, a trip takes than another.
+
+    >>> against(70.0, 100.0, "by bus"), against(105.0, 100.0, "by bus"), against(100.0, 100.0, "by bus")
+    ('30 % less than by bus', '5 % more than by bus', 'as much as by bus')
+    """
+    percent = round(100 * (trip / other - 1))
+    return f"{abs(percent)} % {'less' if percent < 0 else 'more'} than {whom}" if percent else f"as much as {whom}"
+
+
+def counted(replications: int) -> str:
+    """Return the number of replications in words; a single one gives no interval, and that is said.
+
+    >>> counted(5), counted(1)
+    ('5 replications', '1 replication, which gives no interval')
+    """
+    return f"{replications} replications" if replications > 1 else "1 replication, which gives no interval"
+
+
+def with_half(value: float, half: float | None, digits: int = 1) -> str:
+    """Return a value with half the width of its interval, or alone where there is none.
+
+    >>> with_half(12.34, 0.56), with_half(12.34, None)
+    ('12.3 ± 0.6', '12.3')
+    """
+    return f"{value:.{digits}f}" if half is None else f"{value:.{digits}f} ± {half:.{digits}f}"
 
 
 @dataclass(frozen=True, eq=False)

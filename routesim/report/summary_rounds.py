@@ -6,7 +6,17 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from routesim.arrays import Floats
-from routesim.report.summary import Group, Report, Row, best_learner, shortest_path_row
+from routesim.report.summary import (
+    Group,
+    Report,
+    Row,
+    against,
+    best_learner,
+    counted,
+    shortest_path_row,
+    signed,
+    with_half,
+)
 from routesim.results.bands import Band, half_width, regret_band, standard_error
 from routesim.results.from_results import record_rounds
 from routesim.results.record import Record
@@ -16,6 +26,7 @@ from routesim.roads.network import RoadNetwork
 Groups: TypeAlias = Sequence[Group[Run]]
 
 TRACE_ROWS = 1000
+_PROVEN = 1e-6  # a plan this close to its bound, relatively, is the best possible
 
 
 class RoadsPlayed(NamedTuple):
@@ -63,11 +74,12 @@ def _regret_row(group: Group[Run]) -> Row:
     runs = group.runs
     row: Row = {**group.setting, "learner": group.label, "informed": group.informed}
     row["mean_reward"] = _round(np.mean([_mean(run) for run in runs]))
-    row["best_possible"] = _round(np.mean([run.comparator_value for run in runs]))
+    row["best_known"] = _round(np.mean([run.comparator_value for run in runs]))
+    row["bound"] = _round(np.mean([run.comparator_bound for run in runs]))
     for number in milestones(runs[0].rounds):
         values = [float(_at(run, run.average_regret, number)) for run in runs]
         row[f"average_regret_{number}"] = _round(np.mean(values))
-        row[f"plus_minus_{number}"] = _round(half_width(values))
+        row[f"plus_minus_{number}"] = _half(half_width(values))
     return row
 
 
@@ -78,29 +90,45 @@ def _tell_arms(rows: list[Row], groups: Groups) -> tuple[str, list[str], list[li
     cells = [
         [
             *(str(row[name]) for name in columns[: len(first.setting) + 1]),
-            *(f"{row[f'average_regret_{number}']:.4f} ± {row[f'plus_minus_{number}']:.4f}" for number in marks),
+            *(with_half(row[f"average_regret_{number}"], row[f"plus_minus_{number}"], 4) for number in marks),
         ]
         for row in rows
     ]
-    heading = f"average regret by rounds, mean ± 95 % band over {len(first.runs)} replications"
-    last = f"average_regret_{marks[-1]}"
-    learning = [row for row in rows if not row["informed"]] or rows
-    best = min(learning, key=lambda row: float(row[last]))
-    where = words({name: best[name] for name in first.setting})
-    share = float(best["mean_reward"]) / float(best["best_possible"]) if float(best["best_possible"]) > 0 else 1.0
-    verdict = (
-        f"{best['learner']} did best of those that had to learn ({where}): it lost {float(best[last]):.4f} a round "
-        f"against the best possible, and earned {share:.1%} of it over all rounds."
+    band = ", mean ± 95 % band over" if len(first.runs) > 1 else " of"
+    heading = f"average regret by rounds{band} {counted(len(first.runs))}"
+    return heading, columns, cells, _arms_verdict(rows, f"average_regret_{marks[-1]}", list(first.setting))
+
+
+def _arms_verdict(rows: list[Row], last: str, setting: list[str]) -> str:
+    """Return who lost least, against the best possible where it is proven, or between that and the bound."""
+    learning = [row for row in rows if not row["informed"]]
+    best = min(learning or rows, key=lambda row: float(row[last]))
+    where = words({name: best[name] for name in setting})
+    lost, earned, known, bound = (float(best[key]) for key in (last, "mean_reward", "best_known", "bound"))
+    proven = _is_proven(known, bound)
+    whom = "the best possible" if proven else "the best plan known"
+    gap = "lost" if lost >= 0 else "gained"
+    told = (
+        f"{best['learner']} did best{' of those that had to learn' if learning else ''} ({where}): it {gap} "
+        f"{abs(lost):.4f} a round against {whom}"
     )
-    return heading, columns, cells, verdict
+    if not proven:
+        told += f" (at most {lost + bound - known:.4f} against the best possible)"
+    if known <= 0:
+        return f"{told}."
+    if proven:
+        return f"{told}, and earned {100 * earned / known:.1f} % of it over all rounds."
+    low, high = 100 * earned / bound, min(100.0, 100 * earned / known)
+    return f"{told}, and earned between {low:.1f} % and {high:.1f} % of that over all rounds."
 
 
 def _city_row(group: Group[Run]) -> Row:
     """Return one learner's trips: over all rounds, and in the end, which is the last tenth of them.
 
     A trip that bothers its traveller counts for more than its seconds. `plus_minus_s` is the half width of the 95 %
-    band of the mean over all rounds; `best_possible_s` and `best_in_the_end_s` are what the comparator reached, and
-    `bound_s` is what nobody can go below.
+    band of the mean over all rounds, None of one replication; `best_known_s` and `best_in_the_end_s` are what the
+    comparator reached, and `bound_s` is what nobody can go below. `above_best_known` compares the end with the first,
+    and `above_bound` with the second, over all rounds where they have contexts, as the bound is theirs.
     """
     runs = group.runs
     trips = [-_mean(run) for run in runs]
@@ -110,55 +138,92 @@ def _city_row(group: Group[Run]) -> Row:
         -run.comparator_value if rewards is None else -_late(run, rewards)
         for run, rewards in zip(runs, compared, strict=True)
     ]
-    end, best_end = float(np.mean(late)), float(np.mean(best_late))
+    trip, end, best_end = float(np.mean(trips)), float(np.mean(late)), float(np.mean(best_late))
+    bound = -float(np.mean([run.comparator_bound for run in runs]))
+    has_contexts = any(rewards is not None for rewards in compared)
     return {
         "learner": group.label,
         "informed": group.informed,
-        "mean_trip_s": _round(np.mean(trips)),
-        "plus_minus_s": _round(half_width(trips)),
+        "mean_trip_s": _round(trip),
+        "plus_minus_s": _half(half_width(trips)),
         "mean_trip_in_the_end_s": _round(end),
-        "standard_error_s": _round(standard_error(late)),
-        "best_possible_s": _round(-np.mean([run.comparator_value for run in runs])),
+        "standard_error_s": _half(standard_error(late)),
+        "best_known_s": _round(-np.mean([run.comparator_value for run in runs])),
         "best_in_the_end_s": _round(best_end),
-        "bound_s": _round(-np.mean([run.comparator_bound for run in runs])),
-        "above_best": _round(end / best_end - 1),
+        "bound_s": _round(bound),
+        "above_best_known": _round(end / best_end - 1) if best_end > 0 else None,
+        "above_bound": _round((trip if has_contexts else end) / bound - 1) if bound > 0 else None,
     }
 
 
 def _tell_city(roads: RoadsPlayed, rows: list[Row], groups: Groups) -> tuple[str, list[str], list[list[str]], str]:
     measure = "mean cost, s" if roads.costs else "mean trip, s"
-    columns = ["learner", measure, "in the end, s", "above the best possible"]
+    runs, first = groups[0].runs, rows[0]
+    proven = _is_proven(first["best_known_s"], first["bound_s"])
+    compared = {"above the best possible": "above_best_known"}
+    if not proven:
+        compared = {"above the best known": "above_best_known", "above the best possible, at most": "above_bound"}
+    columns = ["learner", measure, "in the end, s", *compared]
     cells = [
         [
             str(row["learner"]),
-            f"{row['mean_trip_s']:.1f} ± {row['plus_minus_s']:.1f}",
-            f"{row['mean_trip_in_the_end_s']:.1f} ± {row['standard_error_s']:.1f}",
-            f"{round(float(row['above_best']), 3) + 0.0:+.1%}",
+            with_half(row["mean_trip_s"], row["plus_minus_s"]),
+            with_half(row["mean_trip_in_the_end_s"], row["standard_error_s"]),
+            *("" if row[key] is None else signed(row[key]) for key in compared.values()),
         ]
         for row in rows
     ]
-    runs = groups[0].runs
-    heading = f"{roads.routes}, {runs[0].rounds:,} trips, {len(runs)} replications"
-    if float(rows[0]["bound_s"]) < float(rows[0]["best_possible_s"]) * (1 - 1e-9):
+    heading = f"{roads.routes}, {runs[0].rounds:,} trips, {counted(len(runs))}"
+    if not proven:
         heading += (
-            f"; the best plan known takes {rows[0]['best_possible_s']:.1f} s, nobody can take less than "
-            f"{rows[0]['bound_s']:.1f} s"
+            f"; the best plan known takes {first['best_known_s']:.1f} s, nobody can take less than "
+            f"{first['bound_s']:.1f} s"
         )
-    return heading, columns, cells, _city_verdict(rows, groups)
+    has_contexts = any(run.comparator_rewards is not None for run in runs)
+    return heading, columns, cells, _city_verdict(rows, groups, has_contexts)
 
 
-def _city_verdict(rows: list[Row], groups: Groups) -> str:
+def _city_verdict(rows: list[Row], groups: Groups, has_contexts: bool) -> str:
     best, learning = best_learner(rows, groups, "mean_trip_in_the_end_s")
     trip = float(best["mean_trip_in_the_end_s"])
     told = (
         f"{best['learner']} did best{' of those that had to learn' if learning else ''}: {trip:.1f} s a trip in the "
-        f"end, {abs(float(best['above_best'])):.1%} from the best possible"
+        f"end, {_distance(best, has_contexts)}"
     )
     fixed = shortest_path_row(rows, groups)
     if fixed is None or fixed is best:
         return f"{told}."
-    saved = 1 - trip / float(fixed["mean_trip_in_the_end_s"])
-    return f"{told}, and {saved:.0%} less than sending everyone down the shortest path."
+    saved = against(trip, float(fixed["mean_trip_in_the_end_s"]), "sending everyone down the shortest path")
+    return f"{told}, and {saved}."
+
+
+def _distance(row: Row, has_contexts: bool) -> str:
+    """Return how far a row is from the best possible: a number where that is known, or else the interval proven."""
+    above, most = row["above_best_known"], row["above_bound"]
+    if above is None:
+        return "where the best plan known takes no time"
+    if _is_proven(row["best_known_s"], row["bound_s"]):
+        # Of a few rounds, or by luck of the contexts, the mean may lie below what the best takes in the long run.
+        return f"{signed(above)} {'above' if signed(above)[0] == '+' else 'against'} the best possible"
+    known = f"{signed(above)} {'above' if signed(above)[0] == '+' else 'against'} the best plan known"
+    if most is None:
+        return f"{known}; how far above the best possible is not known"
+    if has_contexts:  # the bound holds for the contexts of all rounds, and not for those of the end alone
+        over_all = row["mean_trip_s"] / row["best_known_s"] - 1
+        return f"{known} (over all trips {_interval(over_all, most)})"
+    return _interval(above, most) if signed(above)[0] == "+" else f"{known} ({_interval(above, most)})"
+
+
+def _interval(above: float, most: float) -> str:
+    """Return the proven interval; who beats the best plan known may be as good as anything."""
+    if signed(above)[0] == "-":
+        return f"at most {signed(most)} above the best possible"
+    return f"between {signed(above)} and {signed(most)} above the best possible"
+
+
+def _is_proven(known: float, bound: float) -> bool:
+    """Say whether a plan reaches its bound, so that it is the best possible."""
+    return bool(np.isclose(known, bound, rtol=_PROVEN, atol=0.0))
 
 
 def _record(title: str, groups: Groups, network: RoadNetwork | None) -> Record:
@@ -212,3 +277,8 @@ def _late(run: Run, values: Floats) -> float:
 def _round(value: Any) -> float:
     """Return a number without the last digits, which rounding leaves to chance."""
     return float(f"{float(value):.10g}")
+
+
+def _half(value: Any) -> float | None:
+    """Return half the width of an interval, None where a single replication gives none."""
+    return _round(value) if np.isfinite(value) else None

@@ -6,7 +6,17 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from routesim.assignment.references import References
-from routesim.report.summary import Group, Report, Row, best_learner, shortest_path_row
+from routesim.report.summary import (
+    Group,
+    Report,
+    Row,
+    against,
+    best_learner,
+    counted,
+    shortest_path_row,
+    signed,
+    with_half,
+)
 from routesim.results.bands import Band, half_width
 from routesim.results.from_results import record_traffic
 from routesim.results.thinned_traffic import TrafficRun
@@ -60,9 +70,12 @@ def _row(group: Group[TrafficRun], references: References) -> Row:
     if "mean_cost" in runs[0].summary:
         costs = [float(run.summary["mean_cost"]) for run in runs]
         numbers |= {"mean_cost": float(np.mean(costs)), "mean_cost_plus_minus": float(half_width(costs))}
-    return row | {name: float(f"{value:.10g}") for name, value in numbers.items() if np.isfinite(value)}
+    # What was not measured is left out; what one replication cannot tell, half the width of a band, is None.
+    row |= {name: float(f"{value:.10g}") for name, value in numbers.items() if np.isfinite(value)}
+    return row | {name: None for name in numbers if name.endswith(_HALVES) and name not in row}
 
 
+_HALVES = ("plus_minus", "plus_minus_s")
 _COUNTS = ("vehicles", "arrived", "driving", "not_departed", "edge_entries", "measured_trips", "measured_unfinished")
 
 
@@ -74,16 +87,16 @@ def _tell(roads: RoadsDriven, rows: list[Row], groups: Groups) -> tuple[str, lis
         last = f"{row.get('mean_cost', float('nan')):.1f}"
         if not costs:
             excess = row.get("excess_over_system_optimum")
-            last = "" if excess is None else f"{excess:+.1%}"
+            last = "" if excess is None else signed(excess)
         cells.append(
             [
                 str(row["learner"]),
-                f"{row.get('mean_trip_s', float('nan')):.1f} ± {row.get('plus_minus_s', 0.0):.1f}",
+                with_half(row.get("mean_trip_s", float("nan")), row["plus_minus_s"]),
                 f"{row.get('slowest_tenth_s', float('nan')):.1f}",
                 last,
             ]
         )
-    heading = f"{rows[0]['vehicles']:,.0f} vehicles, {len(groups[0].runs)} replications"
+    heading = f"{rows[0]['vehicles']:,.0f} vehicles, {counted(len(groups[0].runs))}"
     if np.isfinite(user):
         heading += (
             f"; static user equilibrium {user:.1f} s a trip, system optimum {system:.1f} s (references, no bounds)"
@@ -97,11 +110,11 @@ def _tell(roads: RoadsDriven, rows: list[Row], groups: Groups) -> tuple[str, lis
     among = " of those that were not told how roads congest" if learning else ""
     verdict = f"{best['learner']} did best{among}: {best[key]:.1f} {unit} a trip"
     if not costs and np.isfinite(system):
-        verdict += f", {float(best['mean_trip_s']) / system - 1:+.1%} from the static system optimum"
+        verdict += f", {signed(float(best['mean_trip_s']) / system - 1)} against the static system optimum"
     fixed = shortest_path_row(rows, groups)
     if fixed is not None and fixed is not best and key in fixed:
-        saved = 1 - float(best[key]) / float(fixed[key])
-        verdict += f", and {saved:.0%} less than sending everyone down the path that is quickest on empty roads"
+        others = "sending everyone down the path that is quickest on empty roads"
+        verdict += f", and {against(float(best[key]), float(fixed[key]), others)}"
     return heading, columns, cells, f"{verdict}."
 
 

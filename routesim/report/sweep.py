@@ -15,10 +15,10 @@ _REGRET = "average_regret_"
 
 
 class Measure(NamedTuple):
-    """One number of a row with the half width of its band, and what it is called."""
+    """One number of a row with the half width of its band, None of a single replication, and what it is called."""
 
     value: float
-    half: float
+    half: float | None
     title: str
 
 
@@ -29,12 +29,16 @@ def measure(row: Mapping[str, Any]) -> Measure | None:
         ("mean_trip_s", "plus_minus_s", "mean trip, s"),
     ):
         if row.get(key) is not None:
-            return Measure(float(row[key]), float(row.get(half) or 0.0), title)
+            return Measure(float(row[key]), _known(row.get(half)), title)
     rounds = [int(key.removeprefix(_REGRET)) for key, one in row.items() if key.startswith(_REGRET) and one is not None]
     if not rounds:
         return None
     last = max(rounds)
-    return Measure(float(row[f"{_REGRET}{last}"]), float(row.get(f"plus_minus_{last}") or 0.0), "average regret")
+    return Measure(float(row[f"{_REGRET}{last}"]), _known(row.get(f"plus_minus_{last}")), "average regret")
+
+
+def _known(half: Any) -> float | None:
+    return None if half is None else float(half)
 
 
 def plot_sweep(rows: Sequence[Mapping[str, Any]], fields: Sequence[str], path: Path) -> "Figure":
@@ -67,7 +71,7 @@ def plot_sweep(rows: Sequence[Mapping[str, Any]], fields: Sequence[str], path: P
         for number, (label, points) in enumerate(curves.items()):
             points.sort(key=lambda point: point[0])
             x = [place for place, _ in points]
-            value, half = [one.value for _, one in points], [one.half for _, one in points]
+            value, half = [one.value for _, one in points], [one.half or 0.0 for _, one in points]
             colour = CURVE_COLOURS[number % len(CURVE_COLOURS)]
             dash = DASHES[number // len(CURVE_COLOURS) % len(DASHES)]
             axes.plot(x, value, dash, color=colour, label=label, marker="o", markersize=4)

@@ -11,6 +11,8 @@ const Words = (() => {
   }
 
   const digits = (value, most = 4) => value.toLocaleString("en", {maximumSignificantDigits: most});
+  // A number of an axis with all its digits; twelve leave out what binary fractions add.
+  const exact = (value) => digits(value, 12);
   const whole = (value) => value.toLocaleString("en");
   const percent = (share) => (share > 0 && share < 0.0005 ? "< 0.1 %" : `${(100 * share).toFixed(share < 0.1 && share > 0 ? 1 : 0)} %`);
   const metres = (value) => (value >= 1000 ? `${(value / 1000).toFixed(value >= 9950 ? 0 : 1)} km` : `${Math.round(value)} m`);
@@ -20,5 +22,5 @@ const Words = (() => {
     return `${Math.floor(all / 3600)}:${pad(Math.floor(all / 60) % 60)}${all % 60 ? `:${pad(all % 60)}` : ""}`;
   };
 
-  return {known, make, digits, whole, percent, metres, seconds, clockTime};
+  return {known, make, digits, exact, whole, percent, metres, seconds, clockTime};
 })();

@@ -40,26 +40,29 @@ class _Sample(NamedTuple):
 
 
 def standard_error(sample: ArrayLike) -> Floats:
-    """Return the standard error of the mean over the first axis, 0 where there are fewer than two values.
+    """Return the standard error of the mean over the first axis, NaN where there are fewer than two values.
 
     Values that are not finite are left out, here and in `half_width` and `mean_curve`.
     """
     n, _, deviation = _described(sample)
-    return deviation / np.sqrt(np.maximum(n, 1))
+    return np.where(n > 1, deviation / np.sqrt(np.maximum(n, 1)), np.nan)
 
 
 def half_width(sample: ArrayLike, level: float = LEVEL) -> Floats:
-    """Return half the width of the Student-t band of the mean over the first axis, 0 for fewer than two values."""
+    """Return half the width of the Student-t band of the mean over the first axis, NaN for fewer than two values."""
     from scipy.special import stdtrit
 
     n, _, deviation = _described(sample)
     quantile = np.asarray(stdtrit(np.maximum(n - 1, 1), 0.5 + level / 2), dtype=np.float64)
-    return quantile * deviation / np.sqrt(np.maximum(n, 1))
+    return np.where(n > 1, quantile * deviation / np.sqrt(np.maximum(n, 1)), np.nan)
 
 
 def mean_curve(sample: Floats) -> Curve:
-    """Return the mean over the rows and its 95 % band, NaN where no row has a value."""
-    mean, half = _described(sample).mean, half_width(sample)
+    """Return the mean over the rows and its 95 % band, NaN where no row has a value.
+
+    A single value is drawn without a band: its ends lie on the mean, here and in `regret_band`.
+    """
+    mean, half = _described(sample).mean, np.nan_to_num(half_width(sample))
     return Curve(mean, mean - half, mean + half)
 
 
@@ -89,7 +92,7 @@ def regret_band(runs: Sequence[Run], *, level: float = LEVEL, at: Sequence[int] 
             raise InputError("the rows of these runs end after different rounds; keep as many rows of each")
         chosen = np.unique(common[np.minimum(np.searchsorted(common, chosen), len(common) - 1)])
     sample = np.stack([run.average_regret[np.searchsorted(run.ends, chosen)] for run in runs])
-    mean, half = sample.mean(axis=0), half_width(sample, level)
+    mean, half = sample.mean(axis=0), np.nan_to_num(half_width(sample, level))
     return Band(chosen, mean, mean - half, mean + half)
 
 

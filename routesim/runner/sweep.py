@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from routesim.report.sweep import measure, plot_sweep
+from routesim.report.sweep import Measure, measure, plot_sweep
 from routesim.results.run import Scalar
 from routesim.runner.outputs import Finished, write_summary
 
@@ -54,18 +54,37 @@ def write_sweep(
 
 
 def verdict(rows: Sequence[Mapping[str, Any]], fields: Sequence[str]) -> str:
-    """Return in plain words who did best at how many points, of those that had to learn."""
-    points: dict[tuple[Any, ...], dict[str, float]] = {}
+    """Return in plain words who did best at how many points, of those that had to learn; ties are called so."""
+    points: dict[tuple[Any, ...], dict[str, Measure]] = {}
     for row in rows:
         judged = measure(row)
         if judged is not None and not row.get("informed"):
             learners = points.setdefault(tuple(row[field] for field in fields), {})
-            learners[row["learner"]] = min(judged.value, learners.get(row["learner"], judged.value))
+            learners[row["learner"]] = min(judged, learners.get(row["learner"], judged), key=_value)
     if not points:
         return "Every learner here was told the congestion; add one that has to learn it."
-    wins = Counter(min(learners, key=lambda label: learners[label]) for learners in points.values())
-    told = ", ".join(f"{label} at {count} of {len(points)} points" for label, count in wins.most_common())
-    return f"Best of those that had to learn: {told}."
+    wins = Counter(_first(learners) for learners in points.values())
+    of = f"of {len(points)} point{'s' if len(points) > 1 else ''}"
+    told = ", ".join(
+        f"{' and '.join(labels)} {'tied ' if len(labels) > 1 else ''}at {count} {of}"
+        for labels, count in wins.most_common()
+    )
+    tie = "; a tie is equal values, or 95 % intervals that overlap" if any(len(labels) > 1 for labels in wins) else ""
+    return f"Best of those that had to learn: {told}{tie}."
+
+
+def _first(learners: Mapping[str, Measure]) -> tuple[str, ...]:
+    """Return who has the least value, and those who cannot be told apart from it: equal, or within the intervals."""
+    least = min(learners.values(), key=_value)
+    return tuple(
+        label
+        for label, one in learners.items()
+        if one.value == least.value or one.value - least.value <= (one.half or 0.0) + (least.half or 0.0)
+    )
+
+
+def _value(judged: Measure) -> float:
+    return judged.value
 
 
 def write_table(folder: Path, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

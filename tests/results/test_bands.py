@@ -28,9 +28,12 @@ def test_each_column_has_a_band_of_its_own_and_gaps_are_left_out() -> None:
     sample = np.array([[3.0, 0.0, gap, gap], [7.0, 3.0, 5.0, gap], [gap, 6.0, gap, gap]])
     mean, lower, upper = mean_curve(sample)
     assert_array_equal(mean, [5.0, 3.0, 5.0, gap])
-    assert_allclose(upper - mean, [2 * T_1, T_2 * np.sqrt(3), 0.0, gap], rtol=1e-5)
+    assert_allclose(
+        upper - mean, [2 * T_1, T_2 * np.sqrt(3), 0.0, gap], rtol=1e-5
+    )  # of one value the ends are the mean
     assert_allclose(mean - lower, upper - mean)
 
 
-def test_a_single_value_has_no_width() -> None:
-    assert (standard_error([4.0]), half_width([4.0])) == (0.0, 0.0)
+def test_a_single_value_tells_no_width() -> None:
+    assert_array_equal([standard_error([4.0]), half_width([4.0])], [np.nan, np.nan])
+    assert_array_equal(half_width([[3.0, 4.0]]), [np.nan, np.nan])

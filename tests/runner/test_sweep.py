@@ -17,13 +17,14 @@ def row(field: Any, learner: str, trip: float, *, informed: bool = False, **more
         "learner": learner,
         "informed": informed,
         "mean_trip_s": trip,
-        "plus_minus_s": 1,
+        "plus_minus_s": 0.25,
         **more,
     }
 
 
 def test_a_row_is_judged_by_cost_then_trip_then_the_regret_after_all_rounds() -> None:
-    assert measure(row(1, "A", 5.0)) == (5.0, 1.0, "mean trip, s")
+    assert measure(row(1, "A", 5.0)) == (5.0, 0.25, "mean trip, s")
+    assert measure(row(1, "A", 5.0, plus_minus_s=None)) == (5.0, None, "mean trip, s")
     assert measure(row(1, "A", 5.0, mean_cost=7.0, mean_cost_plus_minus=2.0)) == (7.0, 2.0, "mean cost of a trip")
     regrets = {
         "average_regret_1000": 0.3,
@@ -49,6 +50,19 @@ def test_the_verdict_counts_points_and_leaves_out_who_was_told() -> None:
     assert "Every learner here was told" in verdict(rows[2:3], ["city.window"])
 
 
+def test_ties_are_no_wins() -> None:
+    overlap = [row(1, "A", 5.0), row(1, "B", 5.5), row(1, "C", 5.6)]  # 5 + 0.25 reaches 5.5 - 0.25, not 5.6 - 0.25
+    won = [row(2, "A", 5.0), row(2, "B", 5.51), row(2, "C", 9.0)]
+    rule = "; a tie is equal values, or 95 % intervals that overlap."
+    assert verdict(overlap + won, ["city.window"]) == (
+        f"Best of those that had to learn: A and B tied at 1 of 2 points, A at 1 of 2 points{rule}"
+    )
+    single = [row(1, "A", 5.0, plus_minus_s=None), row(1, "B", 5.01, plus_minus_s=None)]
+    assert verdict(single, ["city.window"]) == "Best of those that had to learn: A at 1 of 1 point."
+    equal = [row(1, "A", 5.0, plus_minus_s=None), row(1, "B", 5.0, plus_minus_s=None)]
+    assert verdict(equal, ["city.window"]) == f"Best of those that had to learn: A and B tied at 1 of 1 point{rule}"
+
+
 def test_a_table_has_every_column_in_every_row(tmp_path: Path) -> None:
     rows = [row(1, "A", 5.0), row("auto", "A", 6.0, bound_s=4.0), row(0.5, "A, B", 6.0)]
     full = write_table(tmp_path, rows)
@@ -57,7 +71,7 @@ def test_a_table_has_every_column_in_every_row(tmp_path: Path) -> None:
     assert [one["city.window"] for one in table] == ["1", "auto", "0.5"]  # words and numbers are words
     lines = (tmp_path / "table.csv").read_text().splitlines()
     assert lines[0] == "city.window,learner,informed,mean_trip_s,plus_minus_s,bound_s"
-    assert lines[3] == '0.5,"A, B",False,6.0,1,'
+    assert lines[3] == '0.5,"A, B",False,6.0,0.25,'
 
 
 @pytest.mark.parametrize("values", [[1, 2, 4], ["linear", "bpr"], [True, False]])
