@@ -17,11 +17,13 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from routesim.checks import number, numbers
+from routesim.checks import BPR_LIMITS, LARGEST_REWARD, number, within
 from routesim.errors import InputError
 
 Counts: TypeAlias = NDArray[np.int32] | NDArray[np.int64] | NDArray[np.float64]
 CongestionFunction: TypeAlias = Callable[[Counts], NDArray[np.float64]]
+
+_STEEPEST = 1e9  # the largest size of a slope or a listed multiplier
 
 
 @dataclass(frozen=True)
@@ -59,8 +61,8 @@ class Linear:
     floor: float = 0.0
 
     def __post_init__(self) -> None:
-        number("Linear's slope", self.slope)
-        number("Linear's floor", self.floor)
+        number("Linear's slope", self.slope, -_STEEPEST, _STEEPEST)
+        number("Linear's floor", self.floor, -_STEEPEST, _STEEPEST)
 
     def __call__(self, counts: Counts) -> NDArray[np.float64]:
         """Return the multiplier at each count."""
@@ -75,8 +77,8 @@ class Threshold:
     beyond: float
 
     def __post_init__(self) -> None:
-        number("Threshold's limit of uses", self.limit, least=1)
-        number("Threshold's multiplier beyond the limit", self.beyond, least=0)
+        number("Threshold's limit of uses", self.limit, 1, LARGEST_REWARD)
+        number("Threshold's multiplier beyond the limit", self.beyond, 0, _STEEPEST)
 
     def __call__(self, counts: Counts) -> NDArray[np.float64]:
         """Return the multiplier at each count."""
@@ -88,7 +90,7 @@ class BPR:
     """1 + alpha * (n / capacity) ** beta: the travel-time curve of the Bureau of Public Roads.
 
     In rounds `capacity` is in uses per window and must be given; in the simulator None takes each road's own
-    capacity, alpha and beta.
+    capacity, alpha and beta. Beyond a beta of 20, or below a capacity of 1e-6, numbers would lose their meaning.
     """
 
     capacity: ArrayLike | None = None
@@ -96,11 +98,9 @@ class BPR:
     beta: ArrayLike = 4.0
 
     def __post_init__(self) -> None:
-        for name, value in (("alpha", self.alpha), ("beta", self.beta)):
-            if (numbers(f"BPR's {name}", value) < 0).any():
-                raise InputError(f"BPR's {name} must be at least 0, got {value!r}")
-        if self.capacity is not None and (numbers("BPR's capacity", self.capacity) <= 0).any():
-            raise InputError(f"BPR's capacity must be above 0, got {self.capacity!r}")
+        for name, (least, most) in BPR_LIMITS.items():
+            if getattr(self, name) is not None:
+                within(f"BPR's {name}", getattr(self, name), least, most)
 
     def __call__(self, counts: Counts) -> NDArray[np.float64]:
         """Return the multiplier at each count."""
@@ -117,7 +117,7 @@ class Table:
     values: ArrayLike
 
     def __post_init__(self) -> None:
-        values = numbers("Table's multipliers", self.values)
+        values = within("Table's multipliers", self.values, -_STEEPEST, _STEEPEST)
         if values.ndim not in (1, 2) or values.size == 0:
             raise InputError(f"Table needs multipliers, one row or one row per edge, got shape {values.shape}")
 

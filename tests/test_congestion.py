@@ -63,11 +63,11 @@ def test_bandit_curves_never_rise_and_road_curves_never_fall(counts: list[int]) 
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: congestion.BPR(capacity=0), "capacity must be above 0, got 0"),
+        (lambda: congestion.BPR(capacity=0), r"capacity must be between 1e-06 and 1e\+15, got 0"),
         (lambda: congestion.BPR(capacity=[1, np.nan]), "capacity"),
-        (lambda: congestion.BPR(capacity=1, alpha=-1), "alpha must be at least 0, got -1"),
-        (lambda: congestion.Threshold(0, 0.5), "at least 1, got 0"),
-        (lambda: congestion.Threshold(1, -0.5), "at least 0, got -0.5"),
+        (lambda: congestion.BPR(capacity=1, alpha=-1), r"alpha must be between 0 and 1e\+12, got -1"),
+        (lambda: congestion.Threshold(0, 0.5), r"between 1 and 1e\+15, got 0"),
+        (lambda: congestion.Threshold(1, -0.5), r"between 0 and 1e\+09, got -0.5"),
         (lambda: congestion.Linear(np.inf), "finite"),
         (lambda: congestion.Linear("a"), "must be numbers, got 'a'"),
         (lambda: congestion.BPR(capacity="x"), "must be numbers"),

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from routesim.arrays import Floats, Ints32
+from routesim.checks import LATEST_S, MOST_VEHICLES, seconds
 from routesim.demand.tntp import read_tntp_trips
 from routesim.errors import InputError, NoPathError
 from routesim.roads.network import RoadNetwork
@@ -49,14 +50,23 @@ class Demand:
     departure_s: Floats | None = None
     profile: Floats
 
+    def __post_init__(self) -> None:
+        seconds("the end of a demand", self.end_s, least=0.0)
+        expected = float(self.vehicles.sum())
+        if not expected <= MOST_VEHICLES:
+            raise InputError(f"a demand expects at most {MOST_VEHICLES:g} vehicles, got {expected:g}; scale it down")
+
     @classmethod
     def from_trips(cls, table: Any) -> Self:
         """Take a table of trips with the columns origin, destination and departure_s, sorted by departure."""
         places, origins, destinations = _ends(table, "vehicle")
         times = _numbers(table, "departure_s")
-        bad = np.flatnonzero(~(np.isfinite(times) & (times >= 0)))
+        bad = np.flatnonzero(~((times >= 0) & (times <= LATEST_S)))
         if len(bad):
-            raise InputError(f"departure_s must be finite and at least 0, got {times[bad[0]]} for vehicle {bad[0]}")
+            raise InputError(
+                f"departure_s must be a finite number between 0 and {LATEST_S:g}, got {times[bad[0]]} for vehicle "
+                f"{bad[0]}; count seconds from the first day of the demand"
+            )
         early = np.flatnonzero(np.diff(times) < 0)
         if len(early):
             late = int(early[0]) + 1
@@ -85,6 +95,7 @@ class Demand:
         places, origins, destinations, vehicles = read_od(table)
         if not (np.isfinite(start_s) and np.isfinite(end_s) and 0 <= start_s < end_s):
             raise InputError(f"demand needs 0 <= start_s < end_s, both finite, got {start_s} and {end_s}")
+        seconds("end_s", end_s, least=0.0)
         weights = np.array(profile, dtype=np.float64)
         if weights.ndim != 1 or not np.isfinite(weights).all() or (weights < 0).any() or not weights.sum() > 0:
             raise InputError(f"a profile lists weights of at least 0, not all of them 0, got {profile!r}")

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from routesim.arrays import Floats
+from routesim.checks import MOST_CONTEXTS, RIDGES, number, whole
 from routesim.errors import InputError
 from routesim.learners.base import Epoch
 from routesim.learners.contextual_plans import AnyPolicy, ContextualMethod, Plans
@@ -54,10 +55,9 @@ class CARCB:
     def __post_init__(self) -> None:
         if self.planner not in ("auto", "exact", "edgewise"):
             raise InputError(f"CARCB plans by auto, exact or edgewise, got {self.planner!r}")
-        if not (np.isfinite(self.ridge) and self.ridge >= 0):
-            raise InputError(f"ridge must be finite and at least 0, got {self.ridge}")
-        if self.sample < 1:
-            raise InputError(f"sample must be at least 1 context, got {self.sample}")
+        if self.ridge:
+            number("ridge", self.ridge, *RIDGES)
+        whole("sample", self.sample, 1, MOST_CONTEXTS)
 
     def __getstate__(self) -> dict[str, Any]:
         """Copies start afresh: a plan under way is not copied."""

@@ -6,8 +6,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from routesim.checks import number
-from routesim.errors import InputError
+from routesim.checks import check_confidence
 from routesim.learners.base import Epoch
 from routesim.planning import Method, Planner, checked_method
 from routesim.planning.base import Plan, Policy
@@ -52,10 +51,7 @@ class CARMAB:
     epochs: int = field(init=False, repr=False, compare=False, default=0)
 
     def __post_init__(self) -> None:
-        if number("confidence", self.confidence) <= 0:
-            raise InputError(f"confidence must be above 0, got {self.confidence}")
-        if not 0 < number("delta", self.delta) < 1:
-            raise InputError(f"delta must lie between 0 and 1, got {self.delta}")
+        check_confidence(self.confidence, self.delta)
         checked_method(self.planner)
 
     def start(self, task: Task, rng: np.random.Generator) -> None:  # noqa: ARG002 - optimism needs no chance

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from routesim.arrays import Floats
-from routesim.errors import InputError
+from routesim.checks import number
 from routesim.learners.linear_model import LinearModel
 
 
@@ -20,8 +20,7 @@ class LinUCB(LinearModel):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not (np.isfinite(self.alpha) and self.alpha >= 0):
-            raise InputError(f"alpha must be finite and at least 0, got {self.alpha}")
+        number("alpha", self.alpha, 0.0, 1e9)
 
     def _scores(self, regressors: Floats) -> Floats:
         squares = np.einsum("ij,ij->i", regressors @ self._inverse, regressors)

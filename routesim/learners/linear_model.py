@@ -7,6 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from routesim.arrays import Floats
+from routesim.checks import RIDGES, number
 from routesim.errors import InputError
 from routesim.rounds.environment import Feedback, Knowledge, Observation, Task
 from routesim.storage.state import State, collect, join, part, put_back, restore_rng, rng_state
@@ -25,8 +26,7 @@ class LinearModel(ABC):
     needs_contexts: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if not (np.isfinite(self.ridge) and self.ridge > 0):
-            raise InputError(f"ridge must be finite and above 0, got {self.ridge}")
+        number("ridge", self.ridge, *RIDGES)
 
     def start(self, task: Task, rng: np.random.Generator) -> None:
         """Begin a task from nothing."""

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from routesim.checks import MOST_CONTEXTS, whole
 from routesim.errors import InputError
 from routesim.learners.base import Epoch, required
 from routesim.learners.contextual_plans import AnyPolicy, Plans
@@ -32,6 +33,9 @@ class Oracle(FixedPolicy):
     learns: ClassVar[bool] = False
     plays_whole_graph: ClassVar[bool] = True
     plays_several_pairs: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        whole("sample", self.sample, 1, MOST_CONTEXTS)
 
     def start(self, task: Task, rng: np.random.Generator) -> None:
         """Plan once."""

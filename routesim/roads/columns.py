@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from routesim.arrays import Floats, Ints32
+from routesim.checks import BPR_LIMITS, LATEST_S
 from routesim.errors import NetworkError
 
 if TYPE_CHECKING:
@@ -17,17 +18,26 @@ if TYPE_CHECKING:
 # One bit of `imputed_bits` per attribute that an importer may have had to fill in from a rule.
 IMPUTED_BITS: Mapping[str, int] = {"speed": 1, "lanes": 2, "capacity": 4, "bpr": 8}
 
-# Attributes of an edge that are numbers, with the rule each value keeps. NaN is "unknown" where allowed.
-_EDGE_RULES: Mapping[str, tuple[str, bool]] = {
-    "length_m": ("at least 0", True),
-    "free_flow_s": ("at least 0", False),
-    "speed_kph": ("above 0", True),
-    "lanes": ("above 0", False),
-    "capacity_vph": ("above 0", False),
-    "bpr_alpha": ("at least 0", False),
-    "bpr_beta": ("at least 0", False),
+
+class Limits(NamedTuple):
+    """The least and the largest value of a column, and whether it may be NaN, "unknown"."""
+
+    least: float
+    most: float
+    or_unknown: bool = False
+
+
+# Attributes of an edge that are numbers, and between which limits travel times made from them keep their meaning.
+EDGE_LIMITS: Mapping[str, Limits] = {
+    "length_m": Limits(0.0, 1e9, or_unknown=True),
+    "free_flow_s": Limits(0.0, LATEST_S),
+    "speed_kph": Limits(1e-12, 1e15, or_unknown=True),
+    "lanes": Limits(1e-3, 1e4),
+    "capacity_vph": Limits(1e-3, 1e12),
+    "bpr_alpha": Limits(*BPR_LIMITS["alpha"]),
+    "bpr_beta": Limits(*BPR_LIMITS["beta"]),
 }
-EDGE_NUMBERS: tuple[str, ...] = tuple(_EDGE_RULES)
+EDGE_NUMBERS: tuple[str, ...] = tuple(EDGE_LIMITS)
 
 
 def check(network: RoadNetwork) -> dict[Hashable, int]:
@@ -43,16 +53,17 @@ def check(network: RoadNetwork) -> dict[Hashable, int]:
     n_edges = len(network.tails)
     if len(network.heads) != n_edges:
         raise NetworkError(f"tails and heads must have equal length, got {n_edges} and {len(network.heads)}")
-    for column, (rule, may_be_unknown) in _EDGE_RULES.items():
+    for column, limits in EDGE_LIMITS.items():
         values = _vector(getattr(network, column), column, n_edges, np.float64)
         put(network, column, values)
-        bad = ~np.isfinite(values) | (values < 0 if rule == "at least 0" else values <= 0)
-        if may_be_unknown:
+        bad = ~((values >= limits.least) & (values <= limits.most))
+        if limits.or_unknown:
             bad &= ~np.isnan(values)
         if bad.any():
             e = int(np.argmax(bad))
             raise NetworkError(
-                f"{column} must be a finite number {rule}, got {values[e]} on edge {e} ({_ends(network, e)})"
+                f"{column} must be a finite number between {limits.least:g} and {limits.most:g}, got {values[e]} "
+                f"on edge {e} ({_ends(network, e)})"
             )
     for column in ("names", "highways"):
         texts = tuple(getattr(network, column))

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from routesim.arrays import Floats, Ints
-from routesim.checks import numbers, whole
+from routesim.checks import LARGEST_REWARD, numbers, whole, within
 from routesim.errors import InputError
 
 
@@ -19,7 +19,9 @@ def congestion_table(congestion: Callable[[Ints], Floats], n_edges: int, window:
     """Return the multiplier of each edge at each count, from a function that works element by element."""
     if not callable(congestion) or isinstance(congestion, type):
         raise InputError(f"congestion is a function of counts such as congestion.Inverse(), got {congestion!r}")
-    multipliers = numbers("what the congestion function returns", congestion(np.arange(window + 1)[np.newaxis, :]))
+    with np.errstate(over="ignore"):  # what is too large is named below
+        returned = congestion(np.arange(window + 1)[np.newaxis, :])
+    multipliers = within("what the congestion function returns", returned, -LARGEST_REWARD, LARGEST_REWARD)
     try:
         return np.broadcast_to(multipliers, (n_edges, window + 1))
     except ValueError:
@@ -43,6 +45,12 @@ def checked_rewards(rewards: ArrayLike, n_edges: int, window: int) -> Floats:
     if not np.isfinite(table).all():
         edge, count = np.argwhere(~np.isfinite(table))[0]
         raise InputError(f"rewards must be finite, got {table[edge, count]} on edge {edge} at count {count}")
+    if (np.abs(table) > LARGEST_REWARD).any():
+        edge, count = np.argwhere(np.abs(table) > LARGEST_REWARD)[0]
+        raise InputError(
+            f"rewards must lie between -{LARGEST_REWARD:g} and {LARGEST_REWARD:g}, got {table[edge, count]:g} on edge "
+            f"{edge} at count {count}; use a milder congestion, a shorter window or other units"
+        )
     return table
 
 
@@ -53,6 +61,7 @@ def checked_noise(noise_std: ArrayLike, n_edges: int) -> Floats:
         raise InputError(f"noise_std is one number or one per edge, shape ({n_edges},), got shape {noise.shape}")
     if (noise < 0).any():
         raise InputError(f"noise_std must be at least 0, got {noise_std!r}")
+    within("noise_std", noise, 0.0, LARGEST_REWARD)
     return np.ascontiguousarray(np.broadcast_to(noise, (n_edges,)))
 
 

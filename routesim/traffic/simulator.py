@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from routesim.arrays import Floats
+from routesim.checks import HORIZON_S, LATEST_S, number, seconds
 from routesim.congestion import CongestionFunction
 from routesim.demand.demand import Demand, Trips
 from routesim.errors import InputError
@@ -18,6 +20,11 @@ from routesim.traffic.result import Traffic
 from routesim.traffic.routers import as_router
 from routesim.traffic.routers.base import RouterTraits
 from routesim.travellers.trip_costs import TripCosts
+
+MOST_NOISE = 3.0
+"""Beyond it nearly all factors are 0, and a few are all that a mean of 1 consists of."""
+
+MOST_INTERVALS = 1e7
 
 
 class TrafficSimulator:
@@ -59,10 +66,9 @@ class TrafficSimulator:
         trip_costs: TripCosts | None = None,
     ) -> None:
         for name, value in (("window_s", window_s), ("bin_s", bin_s), ("reroute_s", reroute_s)):
-            if value is not None and not (np.isfinite(value) and value > 0):
-                raise InputError(f"{name} must be a finite number of seconds above 0, got {value}")
-        if not (np.isfinite(noise) and noise >= 0):
-            raise InputError(f"noise must be finite and at least 0, got {noise}")
+            if value is not None:
+                seconds(name, value)
+        number("noise", noise, 0.0, MOST_NOISE)
         if not 0 <= reroute_share <= 1:
             raise InputError(f"reroute_share is a share between 0 and 1, got {reroute_share}")
         if not isinstance(demand, Demand):
@@ -103,6 +109,26 @@ def _with_options(physics: Physics, congestion: CongestionFunction | None, overt
     return replace(physics, **options) if options else physics  # type: ignore[type-var]  # it has fields
 
 
+def check_intervals(departure_s: Floats, interval_s: float) -> None:
+    """Refuse intervals of a router that are too many to go through."""
+    intervals = (departure_s[-1] - departure_s[0]) / interval_s if len(departure_s) else 0.0
+    if intervals > MOST_INTERVALS:
+        raise InputError(
+            f"a router that is asked every {interval_s:g} s would be asked {intervals:.0f} times between the first and "
+            f"the last departure, at most {MOST_INTERVALS:g} are possible; give it a longer interval_s"
+        )
+
+
+def check_arrivals(arrival_s: Floats, until_s: float) -> None:
+    """Refuse traffic that came to a standstill for so long that times lost their meaning."""
+    late = np.flatnonzero(~(arrival_s <= HORIZON_S))
+    if until_s == np.inf and len(late):
+        raise InputError(
+            f"vehicle {late[0]} arrives at {arrival_s[late[0]]:g} s, later than {HORIZON_S:g} s, where times can no "
+            "longer be told apart; raise capacities, lower bpr_alpha or bpr_beta, or send fewer vehicles"
+        )
+
+
 class Simulation:
     """One run: an engine that drives, and the router that it waits for.
 
@@ -110,8 +136,8 @@ class Simulation:
     """
 
     def __init__(self, simulator: TrafficSimulator, router: Router, seed: int, until_s: float | None) -> None:
-        if until_s is not None and not until_s > 0:
-            raise InputError(f"until_s must be above 0, got {until_s}")
+        if until_s is not None and not (until_s == np.inf or 0 < until_s <= LATEST_S):
+            raise InputError(f"until_s must be above 0 and at most {LATEST_S:g}, got {until_s}")
         self.until_s = np.inf if until_s is None else float(until_s)
         self.simulator, self.router, self.seed = simulator, router, seed
         trip_stream, noise_stream, router_stream, reroute_stream, kind_stream = np.random.SeedSequence(seed).spawn(5)
@@ -163,8 +189,9 @@ class Simulation:
     def questions(self) -> Generator[Departures, Routes, None]:
         """Drive up to each departure that needs a decision, hand it out and wait for its routes; to the end."""
         departure_s, interval = self.trips.departure_s, self.router.interval_s
-        if interval is not None and not interval >= 0:
-            raise InputError(f"a router's interval_s is None or at least 0 seconds, got {interval}")
+        if interval:
+            seconds("a router's interval_s", interval)
+            check_intervals(departure_s, interval)
         n, asked, pause = len(departure_s), 0, np.inf
         if n and interval is None:
             yield from self._ask(0, n, float(departure_s[0]))
@@ -212,7 +239,8 @@ class Simulation:
 
     def traffic(self) -> Traffic:
         """Return what happened so far."""
-        simulator = self.simulator
+        simulator, happened = self.simulator, self.engine.happened()
+        check_arrivals(happened.arrival_s, self.until_s)
         return Traffic(
             network=simulator.network,
             router=type(self.router).__name__,
@@ -227,5 +255,5 @@ class Simulation:
             informed=RouterTraits.of(self.router).informed,
             demand=simulator.demand,
             trip_kinds=self.setting.kinds,
-            **self.engine.happened()._asdict(),
+            **happened._asdict(),
         )

@@ -226,9 +226,9 @@ def test_a_started_learner_can_be_run_again() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"ridge": -1}, "ridge must be finite and at least 0, got -1"),
+        ({"ridge": -1}, r"ridge must be between 1e-12 and 1e\+12, got -1"),
         ({"ridge": math.nan}, "ridge"),
-        ({"sample": 0}, "sample must be at least 1 context, got 0"),
+        ({"sample": 0}, "sample must be at least 1, got 0"),
         ({"planner": "karp"}, "got 'karp'"),
     ],
 )

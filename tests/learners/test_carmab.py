@@ -199,10 +199,10 @@ def test_paths_without_noise_are_learned_to_the_optimum() -> None:
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"confidence": 0}, "confidence must be above 0, got 0"),
+        ({"confidence": 0}, r"confidence must be between 1e-09 and 1e\+09, got 0"),
         ({"confidence": math.nan}, "confidence"),
         ({"confidence": "a"}, "confidence must be numbers, got 'a'"),
-        ({"delta": 0}, "delta must lie between 0 and 1, got 0"),
+        ({"delta": 0}, "delta must be between 1e-100 and 1, got 0"),
         ({"delta": 1.0}, "delta"),
         ({"planner": "magic"}, "got 'magic'"),
     ],

@@ -78,8 +78,8 @@ def test_without_noise_every_linear_learner_finds_theta() -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: rs.LinUCB(ridge=0), "ridge must be finite and above 0, got 0"),
-        (lambda: rs.LinUCB(alpha=-1), "alpha must be finite and at least 0, got -1"),
+        (lambda: rs.LinUCB(ridge=0), r"ridge must be between 1e-12 and 1e\+12, got 0"),
+        (lambda: rs.LinUCB(alpha=-1), r"alpha must be between 0 and 1e\+09, got -1"),
         (lambda: rs.LinearGreedy(ridge=math.inf), "ridge must be finite"),
     ],
 )

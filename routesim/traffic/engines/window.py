@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from routesim.arrays import Floats
+from routesim.checks import BPR_LIMITS, within
 from routesim.congestion import BPR, CongestionFunction
 from routesim.errors import InputError
 from routesim.roads.network import RoadNetwork
@@ -76,7 +77,11 @@ class CountLaw:
                 raise InputError(
                     "BPR without a capacity takes each road's own alpha and beta; give BPR(capacity=...) too"
                 )
-            per_window = network.capacity_vph / 3600.0 * window_s
+            per_window = within(
+                f"capacity_vph x window_s / 3600, vehicles in a window of {window_s:g} s",
+                network.capacity_vph / 3600.0 * window_s,
+                *BPR_LIMITS["capacity"],
+            )
             self.bpr = network.bpr_alpha.copy(), per_window, network.bpr_beta.copy()
         else:
             self.bpr = self._by_edge("alpha"), self._by_edge("capacity"), self._by_edge("beta")

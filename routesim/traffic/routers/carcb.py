@@ -8,7 +8,7 @@ import numpy as np
 from routesim.arrays import Floats
 from routesim.assignment.assignment import FlowSolver
 from routesim.assignment.frank_wolfe import Prices, prices_at
-from routesim.checks import number, whole
+from routesim.checks import RIDGES, number, seconds, whole
 from routesim.errors import InputError
 from routesim.learners.carcb import CARCB
 from routesim.learners.least_squares import least_squares
@@ -52,9 +52,9 @@ class CARCBRouter:
         whole("first_fit", self.first_fit, 1)
         number("relative_gap", self.relative_gap, 0.0, 1.0)
         whole("most_iterations", self.most_iterations, 1)
-        number("ridge", self.ridge, 0.0)
-        if self.interval_s is None or not self.interval_s > 0:
-            raise InputError(f"interval_s must be a number of seconds above 0, got {self.interval_s}")
+        if self.ridge:
+            number("ridge", self.ridge, *RIDGES)
+        seconds("interval_s", self.interval_s)
 
     def start(self, task: TrafficTask, rng: np.random.Generator) -> None:  # noqa: ARG002 - least squares needs no chance
         """Begin a run, knowing nothing of theta."""

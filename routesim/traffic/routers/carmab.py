@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from routesim.arrays import Floats
 from routesim.assignment.assignment import FlowSolver
 from routesim.assignment.frank_wolfe import Prices
-from routesim.errors import InputError
+from routesim.checks import check_confidence, number, seconds, whole
 from routesim.kernels import kernel
 from routesim.learners.carmab import CARMAB
 from routesim.planning.hull import hull_corners
@@ -41,10 +41,11 @@ class CARMABRouter:
     plans: int = field(init=False, default=0, repr=False)
 
     def __post_init__(self) -> None:
-        if not (np.isfinite(self.confidence) and self.confidence > 0):
-            raise InputError(f"confidence must be finite and above 0, got {self.confidence}")
-        if not 0 < self.delta < 1:
-            raise InputError(f"delta must lie between 0 and 1, got {self.delta}")
+        check_confidence(self.confidence, self.delta)
+        if self.interval_s is not None:
+            seconds("interval_s", self.interval_s)
+        number("relative_gap", self.relative_gap, 0.0, 1.0)
+        whole("most_iterations", self.most_iterations, 1)
 
     def start(self, task: TrafficTask, rng: np.random.Generator) -> None:  # noqa: ARG002 - optimism needs no chance
         """Begin a run, knowing nothing."""

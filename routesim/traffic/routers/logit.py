@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from routesim.errors import InputError
+from routesim.checks import number, seconds, whole
 from routesim.rounds.actions import ActionSet
 from routesim.traffic.protocol import Departures, Routes, TrafficTask
 from routesim.traffic.routers.base import Unteachable
@@ -26,8 +26,11 @@ class LogitRouter(Unteachable):
     informed: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if not (np.isfinite(self.scale_s) and self.scale_s > 0):
-            raise InputError(f"scale_s must be finite and above 0, got {self.scale_s}")
+        seconds("scale_s", self.scale_s)
+        if self.interval_s is not None:
+            seconds("interval_s", self.interval_s)
+        whole("k", self.k, 1)
+        number("max_overlap", self.max_overlap, 0.0, 1.0)
 
     def start(self, task: TrafficTask, rng: np.random.Generator) -> None:
         """Begin a run."""
