@@ -12,6 +12,7 @@ RoutesimError
 
 FewerPathsWarning       fewer paths exist than were asked for (a UserWarning)
 NotConvergedWarning     an assignment stopped before its relative gap was reached (a UserWarning)
+LongPlanWarning         a plan that may take minutes is about to be made (a UserWarning)
 NotKeptWarning          compiled code cannot be kept on this machine, so every start compiles anew (a UserWarning)
 """
 
@@ -58,6 +59,10 @@ class FewerPathsWarning(UserWarning):
 
 class NotConvergedWarning(UserWarning):
     """An assignment used up its iterations before it reached the relative gap that was asked for."""
+
+
+class LongPlanWarning(UserWarning):
+    """A plan that may take minutes is about to be made; the message says how long, and what to do instead."""
 
 
 class NotKeptWarning(UserWarning):

@@ -8,8 +8,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from routesim.errors import InputError
 from routesim.planning.base import Plan, Policy
-from routesim.planning.edgewise.choices import PathSet, RoadGraph
+from routesim.planning.edgewise.choices import PathSet, RoadGraph, merge_edges
 from routesim.planning.edgewise.planner import WarmStart, plan_graph, plan_paths
+from routesim.planning.effort import check_effort
 from routesim.planning.exact.planner import ExactPlanner, fits
 from routesim.planning.stored import edgewise_state, restored_edgewise, restored_exact, table_state
 from routesim.rounds.actions import ActionSet, PathList
@@ -24,8 +25,9 @@ def plan(actions: ActionSet, rewards: ArrayLike, window: int, method: Method = "
     """Return the best policy for mean `rewards` of shape (len(actions.edges), window + 1).
 
     `"exact"` is Howard's policy iteration over all joint histories, `"karp"` the slower algorithm of the paper
-    with the same answer, `"edgewise"` plans edge by edge, for any number of actions and any window, and proves how
-    far from the best its policy can be. `"auto"` is exact where the joint histories fit, and edge by edge beyond.
+    with the same answer, `"edgewise"` plans edge by edge, for any number of actions and windows of up to 5,000, and proves
+    how far from the best its policy can be; a plan that may take minutes is warned of before it starts, and one of
+    hours refused. `"auto"` is exact where the joint histories fit, and edge by edge beyond.
 
     Two roads that pay 1 when empty and nothing when just used are best taken in turn:
 
@@ -61,6 +63,7 @@ class Planner:
             self.method = "exact" if exact else "edgewise"
         if self.method == "edgewise":
             self._choices = _choices(self.actions)
+            check_effort(_n_apart(self._choices), self.window)
         else:
             self._exact = ExactPlanner(self.actions, self.window)
 
@@ -106,6 +109,21 @@ class Planner:
             return restored_exact(state, self._exact, self.method)
         assert self._choices is not None  # noqa: S101 - set above for this method
         return restored_edgewise(state, self._choices, self.window)
+
+
+def check_plan(actions: ActionSet, window: int) -> None:
+    """Say what a plan on these actions would cost, before anything starts: a warning, or a refusal."""
+    if not (isinstance(actions, PathList) and fits(actions.n_listed, window)):
+        check_effort(_n_apart(_choices(actions)), window)
+
+
+def _n_apart(choices: PathSet | RoadGraph) -> int:
+    """Return the number of edges that planning keeps apart."""
+    return (
+        choices.n_edges
+        if isinstance(choices, RoadGraph)
+        else merge_edges(choices, np.empty((choices.n_edges, 0)))[0].n_edges
+    )
 
 
 def checked_method(method: str) -> None:

@@ -31,9 +31,9 @@ class Limits(NamedTuple):
 EDGE_LIMITS: Mapping[str, Limits] = {
     "length_m": Limits(0.0, 1e9, or_unknown=True),
     "free_flow_s": Limits(0.0, LATEST_S),
-    "speed_kph": Limits(1e-12, 1e15, or_unknown=True),
+    "speed_kph": Limits(1e-30, 1e30, or_unknown=True),
     "lanes": Limits(1e-3, 1e4),
-    "capacity_vph": Limits(1e-3, 1e12),
+    "capacity_vph": Limits(1e-6, 1e12),
     "bpr_alpha": Limits(*BPR_LIMITS["alpha"]),
     "bpr_beta": Limits(*BPR_LIMITS["beta"]),
 }

@@ -8,6 +8,9 @@ from pydantic import Field, model_validator
 
 from routesim.errors import InputError
 from routesim.experiment import EnvironmentMaker
+from routesim.planning import check_plan
+from routesim.planning.contextual.edgewise import MAX_WINDOW
+from routesim.planning.exact.planner import fits
 from routesim.results.run import Scalar
 from routesim.rounds.actions import ActionSet
 from routesim.rounds.contextual import ContextualEnvironment
@@ -40,7 +43,7 @@ class Bandit(Frozen):
         check_cells(self.arms, max(self.windows))
         _check_apart("windows", self.windows)
         for window in self.windows:
-            self.draw(window, np.random.default_rng(0))
+            check_plan(self.draw(window, np.random.default_rng(0)).actions, window)
         return self
 
     def settings(self) -> list[Setting]:
@@ -82,6 +85,10 @@ class ContextualBandit(Frozen):
     def _fits(self) -> Self:
         for one in self.settings_of:
             check_cells(one.arms, one.window)
+            if one.window > MAX_WINDOW and not fits(one.arms, one.window):
+                raise InputError(
+                    f"a plan with contexts over {one.arms} arms reaches window {MAX_WINDOW}, got {one.window}"
+                )
             self.draw(one, self.contexts[0] == "known", np.random.default_rng(0))
         _check_apart("settings", [(one.arms, one.window) for one in self.settings_of])
         _check_apart("contexts", self.contexts)

@@ -6,13 +6,14 @@ from typing import Any, ClassVar, Self
 from pydantic import Field, field_validator, model_validator
 
 from routesim.errors import InputError
+from routesim.planning.effort import LONGEST_WINDOW
 from routesim.scenario.choices import Frozen
 
 LONGEST_TITLE = 200
 MOST_POINTS = 10_000
 MOST_CELLS = 1 << 24  # arms or edges x counts
 
-WINDOW = Field(ge=0, le=100_000, description="how many rounds an edge remembers")
+WINDOW = Field(ge=0, le=LONGEST_WINDOW, description="how many rounds an edge remembers")
 LEARNERS = Field(min_length=1, max_length=100, description="learners to compare")
 ROUNDS = Field(ge=1, le=10**9, description="rounds of each run")
 

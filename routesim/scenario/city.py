@@ -7,6 +7,7 @@ from pydantic import Field, model_validator
 
 from routesim.errors import FewerPathsWarning, InputError
 from routesim.learners.base import Traits
+from routesim.planning import check_plan
 from routesim.roads.network import RoadNetwork
 from routesim.rounds.actions import ActionSet
 from routesim.rounds.contextual import ContextualEnvironment
@@ -55,6 +56,8 @@ class City(RoadSource):
         check_cells(actions.n_edges, self.window)
         seconds = network.free_flow_s[actions.edges]
         curve = self.congestion.make()
+        if self.travellers is None:
+            check_plan(actions, self.window)
         if self.travellers is not None:
             return self._contextual(network, actions, self.travellers)
         return RoundEnvironment.from_congestion(actions, -seconds, curve, self.window, self.noise * seconds)

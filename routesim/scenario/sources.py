@@ -30,8 +30,12 @@ class RoadEdge(Frozen):
     tail: Label = Field(alias="from", description="the node it leaves")
     head: Label = Field(alias="to", description="the node it leads to")
     free_flow_s: float = Field(gt=0, le=1e6, description="seconds on the empty road")
-    capacity_vph: float | None = Field(None, gt=0, description="vehicles an hour, for traffic in continuous time")
-    bpr_alpha: float | None = Field(None, ge=0, description="how much slower the road is at capacity, as a share")
+    capacity_vph: float | None = Field(
+        None, ge=1e-6, le=1e12, description="vehicles an hour, for traffic in continuous time"
+    )
+    bpr_alpha: float | None = Field(
+        None, ge=0, le=1e12, description="how much slower the road is at capacity, as a share"
+    )
     bpr_beta: float | None = Field(None, ge=0, le=20, description="how steeply it slows down")
     name: str = Field("", max_length=200, description="what people call it")
 

@@ -18,20 +18,22 @@ from routesim.travellers.trip_costs import TripCosts
 class TrafficRoads(RoadSource):
     """Vehicles on some roads in continuous time."""
 
-    window_s: float = Field(300.0, gt=0, le=1e6, description="how many seconds a road remembers those who entered it")
+    window_s: float = Field(
+        300.0, ge=1e-3, le=1e6, description="how many seconds a road remembers those who entered it"
+    )
     congestion: CongestionChoice | None = Field(
         None, description="what a count multiplies a travel time by; BPR with each road's own capacity unless given"
     )
-    noise: float = Field(0.0, ge=0, le=10, description="standard deviation of the logarithm of a travel time")
+    noise: float = Field(0.0, ge=0, le=3, description="standard deviation of the logarithm of a travel time")
     overtaking: bool = Field(True, description="false: vehicles leave a road in the order they entered it")
     reroute_share: float = Field(0.0, ge=0, le=1, description="share of the vehicles that look again on their way")
-    reroute_s: float = Field(60.0, gt=0, le=1e6, description="seconds after which they look again")
+    reroute_s: float = Field(60.0, ge=1e-3, le=1e6, description="seconds after which they look again")
     demand: DemandChoice = Field(
         default_factory=DemandChoice.model_construct, description="who wants to go where, and when"
     )
     travellers: TravellersChoice | None = Field(None, description="who travels, where trips differ")
-    measure_from_s: float = Field(0.0, ge=0, description="trips that depart before this are not measured")
-    measure_to_s: float | None = Field(None, gt=0, description="nor those that depart later than this")
+    measure_from_s: float = Field(0.0, ge=0, le=1e9, description="trips that depart before this are not measured")
+    measure_to_s: float | None = Field(None, gt=0, le=1e9, description="nor those that depart later than this")
 
     @model_validator(mode="after")
     def _makes_sense(self) -> Self:

@@ -173,7 +173,7 @@ def test_what_cannot_be_assigned_is_refused() -> None:
         rs.assign(roads, TRIPS, "best")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="between 0 and 1, got 0"):
         rs.assign(roads, TRIPS, relative_gap=0)
-    with pytest.raises(NetworkError, match="capacity_vph must be a finite number between 0.001 and 1e\\+12, got 0"):
+    with pytest.raises(NetworkError, match="capacity_vph must be a finite number between 1e-06 and 1e\\+12, got 0"):
         town([("s", "t", 10.0)], capacity_vph=0.0)
 
 

@@ -21,6 +21,7 @@ from routesim.planning.edgewise.edge_models import HistoryModel
 from routesim.planning.edgewise.prices import find_prices
 from routesim.planning.edgewise.sharing import PathSharing
 from routesim.planning.edgewise.single_edge import plain_window
+from routesim.planning.effort import check_contextual_effort
 from routesim.rounds.actions import ActionSet
 from routesim.rounds.window import WindowState, move
 
@@ -60,10 +61,12 @@ class EdgewiseContextualPlanner:
     def __init__(self, actions: ActionSet, window: int, multipliers: Floats) -> None:
         if window > MAX_WINDOW:
             raise TooManyStatesError(
-                f"planning edge by edge with contexts reaches window {MAX_WINDOW}, got {window}; use a shorter window"
+                f"planning edge by edge with contexts reaches window {MAX_WINDOW}, got {window}: an edge has "
+                f"2**{window} use histories; use a shorter window, or LinUCB or LinearGreedy, which do not plan"
             )
         self.actions, self.window = actions, window
         self.groups = EdgeGroups(actions, multipliers)
+        check_contextual_effort(len(self.groups), 1 << max(1, window), _SAMPLE, _SWEEPS)
         # A window of 0 is one of a single round whose count does not matter.
         self._curves = self.groups.curves if window else np.repeat(self.groups.curves, 2, axis=1)
         self._histories = plain_window(max(1, window))

@@ -28,11 +28,10 @@ class PeriodModel:
 
     def __init__(self, period: int, window: int) -> None:
         self.period = period
-        rows = []
+        now, rows = np.arange(period), []
         for uses in range(period + 1):
-            burst = [1] * uses + [0] * (period - uses)
-            even = [(now + 1) * uses // period - now * uses // period for now in range(period)]
-            rows.append([_pattern(burst, window), _pattern(even, window)])
+            even = (now + 1) * uses // period - now * uses // period
+            rows.append([_pattern((now < uses).astype(np.int64), window), _pattern(even, window)])
         self._patterns = np.array(rows)
 
     def curves(self, rewards: Floats) -> tuple[Floats, Floats]:
@@ -48,15 +47,15 @@ class PeriodModel:
         return np.asarray((heights - prices[:, None] * grid).max(axis=1, initial=0.0), np.float64)
 
 
-def _pattern(cycle: list[int], window: int) -> Floats:
+def _pattern(cycle: Ints, window: int) -> Floats:
     """Return the share of rounds in which a cycle of uses is used at each count."""
     period = len(cycle)
+    whole, rest = divmod(window, period)
+    until = np.concatenate([[0], np.cumsum(np.concatenate([cycle, cycle]))])  # uses before each round
+    used = np.flatnonzero(cycle)
+    counts = whole * until[period] + until[used + period] - until[used + period - rest]
     pattern = np.zeros(window + 1)
-    for now, used in enumerate(cycle):
-        if used:
-            whole, rest = divmod(window, period)
-            count = whole * sum(cycle) + sum(cycle[(now - back) % period] for back in range(1, rest + 1))
-            pattern[count] += 1 / period
+    np.add.at(pattern, counts, 1 / period)
     return pattern
 
 

@@ -91,7 +91,7 @@ def test_tntp_by_hand(tmp_path: Path) -> None:
         ("2 3 1500", "2 2.5 1500", "line 8: nodes must be numbers"),
         ("2 3 1500 2.5", "2 3 1500 -2.5", "line 8: length must be a number, at least 0"),
         ("2 3 1500 2.5", "2 3 nan 2.5", "line 8: capacity must be"),
-        ("2 3 1500 2.5", "2 3 0 2.5", "capacity_vph must be a finite number between 0.001 and"),
+        ("2 3 1500 2.5", "2 3 0 2.5", "capacity_vph must be a finite number between 1e-06 and"),
         ("2 3 1500 2.5 1.5 0.2 5 0 0 1 ;", "2 3 1500", "line 8 needs init_node"),
         ("2 3 1500", "two 3 1500", "line 8 must hold numbers"),
     ],
