@@ -62,7 +62,7 @@ def within(name: str, value: Any, least: float, most: float) -> NDArray[np.float
     array = numbers(name, value)
     outside = ~((array >= least) & (array <= most))
     if outside.any():
-        given = value if array.ndim == 0 else array[outside][0]
+        given = value if array.ndim == 0 else float(array[outside][0])
         raise InputError(f"{name} must be between {least:g} and {most:g}, got {given!r:.80}")
     return array
 

@@ -25,9 +25,9 @@ def plan(actions: ActionSet, rewards: ArrayLike, window: int, method: Method = "
     """Return the best policy for mean `rewards` of shape (len(actions.edges), window + 1).
 
     `"exact"` is Howard's policy iteration over all joint histories, `"karp"` the slower algorithm of the paper
-    with the same answer, `"edgewise"` plans edge by edge, for any number of actions and windows of up to 5,000, and proves
-    how far from the best its policy can be; a plan that may take minutes is warned of before it starts, and one of
-    hours refused. `"auto"` is exact where the joint histories fit, and edge by edge beyond.
+    with the same answer, `"edgewise"` plans edge by edge, for any number of actions and windows of up to 5,000, and
+    proves how far from the best its policy can be; a plan that may take minutes is warned of before it starts, and one
+    of hours refused. `"auto"` is exact where the joint histories fit, and edge by edge beyond.
 
     Two roads that pay 1 when empty and nothing when just used are best taken in turn:
 
@@ -63,7 +63,7 @@ class Planner:
             self.method = "exact" if exact else "edgewise"
         if self.method == "edgewise":
             self._choices = _choices(self.actions)
-            check_effort(_n_apart(self._choices), self.window)
+            _check_edgewise(self._choices, self.window)
         else:
             self._exact = ExactPlanner(self.actions, self.window)
 
@@ -114,16 +114,14 @@ class Planner:
 def check_plan(actions: ActionSet, window: int) -> None:
     """Say what a plan on these actions would cost, before anything starts: a warning, or a refusal."""
     if not (isinstance(actions, PathList) and fits(actions.n_listed, window)):
-        check_effort(_n_apart(_choices(actions)), window)
+        _check_edgewise(_choices(actions), window)
 
 
-def _n_apart(choices: PathSet | RoadGraph) -> int:
-    """Return the number of edges that planning keeps apart."""
-    return (
-        choices.n_edges
-        if isinstance(choices, RoadGraph)
-        else merge_edges(choices, np.empty((choices.n_edges, 0)))[0].n_edges
-    )
+def _check_edgewise(choices: PathSet | RoadGraph, window: int) -> None:
+    if isinstance(choices, RoadGraph):
+        check_effort(choices.n_edges, window, whole_graph=True)
+    else:
+        check_effort(merge_edges(choices, np.empty((choices.n_edges, 0)))[0].n_edges, window)
 
 
 def checked_method(method: str) -> None:
