@@ -15,9 +15,9 @@ from fastapi.responses import HTMLResponse, JSONResponse, Response
 from numpy.typing import NDArray
 
 import routesim
+from routesim.errors import ResultsError
 from routesim.report.assets import leaflet_script, leaflet_style
 from routesim.roads.network import RoadNetwork
-from routesim.serve.desk import Ends
 from routesim.serve.guard import LOOPBACK, MOST_BYTES, Guard
 from routesim.serve.messages import (
     Health,
@@ -75,6 +75,11 @@ def _add_refusals(app: FastAPI) -> None:
     async def refused(_: Request, problem: Refused) -> Response:
         return JSONResponse({"detail": problem.detail}, problem.status)
 
+    @app.exception_handler(ResultsError)
+    async def damaged(_: Request, problem: ResultsError) -> Response:
+        _LOG.error("%s", problem)
+        return JSONResponse({"detail": "the state cannot be read; the service's own log says why"}, 503)
+
     @app.exception_handler(RequestValidationError)
     async def invalid(_: Request, problem: RequestValidationError) -> Response:
         # What was sent is not sent back: it may be long, or no JSON at all.
@@ -91,8 +96,8 @@ def _add_service(app: FastAPI, service: Service) -> None:
     served, network = service.served, service.served.network
 
     @lru_cache(maxsize=4096)
-    def route(ends: Ends, action: int) -> bytes:
-        return json.dumps(_route(network, action, service.desk.pairs[ends].paths[action])).encode()
+    def route(action: int, path: tuple[int, ...]) -> bytes:
+        return json.dumps(_route(network, action, path)).encode()
 
     observed = {"operationId": "observe", "requestBody": {"decision_id": "$response.body#/decision_id"}}
     linked: dict[int | str, dict[str, Any]] = {200: {"links": {"observe": observed}}}
@@ -106,10 +111,10 @@ def _add_service(app: FastAPI, service: Service) -> None:
         if asked.trip is not None:
             ends = service.node(_spoken(asked.trip.origin)), service.node(_spoken(asked.trip.destination))
         traveller = service.traveller(asked.traveller, asked.conditions)
-        made = await service.recommend(ends, traveller, asked.request_id)
+        made, path = await service.recommend(ends, traveller, asked.request_id)
         head = {"decision_id": service.name(made.number), "expected_time_s": round(made.decision.expected_s, 3)}
         # A route is the same each time and long, so its text is kept.
-        content = b'%s,"route":%s}' % (json.dumps(head).encode()[:-1], route(ends, made.decision.action))
+        content = b'%s,"route":%s}' % (json.dumps(head).encode()[:-1], route(made.decision.action, path))
         return Response(content, media_type="application/json")
 
     @app.post("/observe", operation_id="observe", response_model=Noted, responses=_only(400, 404, 409, 413, 503))

@@ -119,4 +119,4 @@ def test_a_second_service_and_a_taken_port_are_said_in_one_line(tmp_path: Path) 
         server.process.terminate()
         assert server.process.wait(30) in (0, -15)
     with client_of(tmp_path / "state") as http:
-        assert http.app.state.service.journal.snapshot() is None  # nothing had happened
+        assert http.app.state.service.journal.snapshots == []  # nothing had happened
