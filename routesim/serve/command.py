@@ -55,6 +55,18 @@ def serve(
     uvicorn.Server(config).run(sockets=[listening])
 
 
+def rescue(
+    state: Annotated[Path, typer.Argument(metavar="STATE_FOLDER", help="A state folder of `routesim serve`.")],
+    out: Annotated[Path, typer.Option(help="New folder for what can be saved.")],
+) -> None:
+    """Save what can be saved of a damaged state, or take over that of an earlier version."""
+    from routesim.serve.rescue import rescue as save
+
+    for line in save(state, out).lines():
+        typer.echo(line)
+    typer.echo(f"serve it with: routesim serve SCENARIO --state {out}")
+
+
 def _listen(host: str, port: int) -> "socket.socket":
     """Return a socket that waits for connections, or say why there can be none."""
     import socket

@@ -11,7 +11,7 @@ import sqlite3
 import zipfile
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -35,51 +35,68 @@ class Journal:
         self._waiting: asyncio.Future[None] | None = None
         self._writing: asyncio.Task[None] | None = None
         self.broken: str | None = None
-        with ExitStack() as opened:
-            try:
-                folder.mkdir(parents=True, exist_ok=True)
-                opened.enter_context(closing(hold(folder)))
-                self._ledger = opened.enter_context(closing(self._open({"format": FORMAT, **about}, bounds)))
-                self._reader = opened.enter_context(closing(connect(folder / FILE)))
-            except (sqlite3.Error, OSError) as problem:
-                advice = "give another folder with --state"
-                raise ResultsError(f"cannot keep a state in {folder}: {problem}; {advice}") from None
-            self._opened = opened.pop_all()
-        self.token = self._ledger.about["token"]
-        # One thread: SQLite has one writer anyway, and commits stay in order.
-        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="journal")
-
-    def _open(self, about: Mapping[str, str], bounds: Bounds) -> Ledger:
-        """Make a journal, or open one that is whole and belongs to the same."""
         self.snapshots: list[Snapshot] = []
         self.useless: list[tuple[int, str]] = []
         self.routes: set[tuple[int, int, int, int]] = set()
+        with ExitStack() as opened:
+            with self._writable():
+                folder.mkdir(parents=True, exist_ok=True)
+                opened.enter_context(closing(hold(folder)))
+                self._about = self._checked({"format": FORMAT, **about}, bounds)
+                # Nothing is written to a journal before all of it is found to make sense.
+                self._reader = opened.enter_context(closing(connect(folder / FILE, mode="ro")))
+            self._opened = opened.pop_all()
+        self.token = self._about["token"]
+        # One thread: SQLite has one writer anyway, and commits stay in order.
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="journal")
+
+    def _checked(self, about: Mapping[str, str], bounds: Bounds) -> dict[str, str]:
+        """Make a journal, or check one that is there; return what it says of itself."""
         try:
             if ledger.is_new(self.folder):
-                return Ledger.create(self.folder, about)
+                with closing(Ledger.create(self.folder, about)) as made:
+                    return made.about
         except sqlite3.DatabaseError as problem:
             if isinstance(problem, sqlite3.OperationalError):
                 raise
             raise damaged(self.folder, f"file {FILE}", str(problem)) from None
         held, self.snapshots, self.useless, self.routes = ledger.check(self.folder, about, bounds)
-        return Ledger(self.folder, held, self.snapshots)
+        return held
+
+    def open_for_writing(self) -> None:
+        """Begin to write; snapshots that are of no use go."""
+        with self._writable():
+            self._reader.close()
+            useless = [number for number, _ in self.useless]
+            kept = [snapshot for snapshot in self.snapshots if snapshot.number not in useless]
+            self._ledger = self._opened.enter_context(closing(Ledger(self.folder, self._about, kept)))
+            self._ledger.remove_snapshots(useless)
+            self._reader = self._opened.enter_context(closing(connect(self.folder / FILE)))
+
+    @contextmanager
+    def _writable(self) -> Iterator[None]:
+        try:
+            yield
+        except (sqlite3.Error, OSError) as problem:
+            advice = "give another folder with --state"
+            raise ResultsError(f"cannot keep a state in {self.folder}: {problem}; {advice}") from None
 
     # ---- reading -------------------------------------------------------------------------------------
 
     @property
     def start(self) -> int:
         """The row after which the desk was empty: 0, unless earlier rows were lost."""
-        return int(self._ledger.about["start"])
+        return int(self._about["start"])
 
     @property
     def base(self) -> int:
-        """The last row that is pruned."""
-        return int(self._ledger.about["base"])
+        """The last row that was pruned when the journal was opened."""
+        return int(self._about["base"])
 
     @property
     def last(self) -> int:
-        """The last row, 0 if there is none."""
-        return int(self._ledger.about["last"])
+        """The last row when the journal was opened, 0 if there was none."""
+        return int(self._about["last"])
 
     def story(self, after: int) -> Iterator[Row]:
         """Yield all rows with a number above `after`, in order."""
@@ -123,10 +140,6 @@ class Journal:
                 return {name: arrays[name] for name in arrays.files}
         except (ValueError, OSError, KeyError, EOFError, zipfile.BadZipFile) as problem:
             raise ResultsError(f"the snapshot cannot be read: {problem}") from None
-
-    def remove(self, snapshots: list[int]) -> None:
-        """Remove snapshots that are of no use."""
-        self._ledger.remove_snapshots(snapshots)
 
     # ---- writing -------------------------------------------------------------------------------------
 
@@ -193,9 +206,10 @@ def hold(folder: Path, *, mode: str = "rwc") -> sqlite3.Connection:
         lock.execute("begin exclusive")
     except sqlite3.DatabaseError as problem:
         lock.close()
-        if not isinstance(problem, sqlite3.OperationalError):
-            raise ResultsError(f"{folder / _LOCK} is damaged ({problem}); nothing is kept in it: delete it") from None
-        raise ResultsError(
-            f"another service uses the state in {folder}; stop it, or give another folder with --state"
-        ) from None
+        if problem.sqlite_errorcode == sqlite3.SQLITE_BUSY:
+            advice = "stop it, or give another folder with --state"
+            raise ResultsError(f"another service uses the state in {folder}; {advice}") from None
+        if isinstance(problem, sqlite3.OperationalError):
+            raise
+        raise ResultsError(f"{folder / _LOCK} is damaged ({problem}); nothing is kept in it: delete it") from None
     return lock

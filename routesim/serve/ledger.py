@@ -11,11 +11,11 @@ import os
 import secrets
 import shlex
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from routesim.errors import ResultsError
 from routesim.serve.rows import (
@@ -33,6 +33,7 @@ from routesim.serve.rows import (
 )
 
 FILE, MARK = "journal.sqlite", "journal.mark"
+TableRow: TypeAlias = tuple[str, tuple[Any, ...]]
 CHANGING = ("start", "base", "last")
 """The entries of `about` that change: where an empty desk began, what is pruned, and the last row."""
 
@@ -190,15 +191,22 @@ def _check_rows(
     return routes
 
 
-def merged(reader: sqlite3.Connection, after: int, *, back: bool = False) -> Iterator[tuple[str, tuple[Any, ...]]]:
-    """Yield the rows of all numbered tables above `after` with their tables, by number; `back` from the last one."""
+def merged(reader: sqlite3.Connection, after: int) -> Iterator[TableRow]:
+    """Yield the rows of all numbered tables above `after` with their tables, by number."""
+    return in_order(table_rows(reader, table, after) for table in NUMBERED)
+
+
+def in_order(tables: Iterable[Iterable[TableRow]], *, back: bool = False) -> Iterator[TableRow]:
+    """Yield the rows of several tables by number; `back` from the last one on."""
+    return heapq.merge(*tables, key=lambda one: one[1][0], reverse=back)
+
+
+def table_rows(reader: sqlite3.Connection, table: str, after: int, *, back: bool = False) -> Iterator[TableRow]:
+    """Yield the rows of a table above `after` with its name, by number; `back` from the last one on."""
     order = "desc" if back else "asc"
-
-    def rows(table: str) -> Iterator[tuple[str, tuple[Any, ...]]]:
-        query = f"select * from {table} where number > ? order by number {order}"  # noqa: S608 - names of ours
-        return ((table, row) for row in reader.execute(query, (after,)))
-
-    return heapq.merge(*map(rows, NUMBERED), key=lambda one: one[1][0], reverse=back)
+    query = f"select * from {table} where number > ? order by number {order}"  # noqa: S608 - names of ours
+    for row in reader.execute(query, (after,)):
+        yield table, row
 
 
 def _check_snapshots(
@@ -252,9 +260,9 @@ class Ledger:
             self._opened = opened.pop_all()
 
     @classmethod
-    def create(cls, folder: Path, about: Mapping[str, str], *, start: int = 0) -> "Ledger":
+    def create(cls, folder: Path, about: Mapping[str, str]) -> "Ledger":
         """Make an empty journal, whole or not at all."""
-        held = {"token": secrets.token_hex(4), **about, **dict.fromkeys(CHANGING, str(start))}
+        held = {**dict.fromkeys(CHANGING, "0"), "token": secrets.token_hex(4), **about}
         with closing(connect(folder / FILE)) as file:
             file.execute("pragma journal_mode = wal")
             file.execute("begin")

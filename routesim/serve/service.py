@@ -58,6 +58,9 @@ class Service:
         try:
             self.desk = self._reopened()
             self._check_routes()
+            for number, problem in self.journal.useless:
+                _LOG.warning("the snapshot of row %d is of no use (%s); it is removed", number, problem)
+            self.journal.open_for_writing()
         except BaseException:
             self.journal.release()
             raise
@@ -73,20 +76,20 @@ class Service:
     def _reopened(self) -> Desk:
         """Return the desk as it stood: the last snapshot, and the rows after it once more."""
         self._kept_at, desk = self._from_snapshot()
-        for number, problem in self.journal.useless:
-            _LOG.warning("the snapshot of row %d is of no use (%s); it is removed", number, problem)
-        self.journal.remove([number for number, _ in self.journal.useless])
         made: dict[int, Decision] = {}
         gone: dict[Ends, Pair] = {}
         strayed = 0
+        # Rows of a rescued journal may be about what is lost: pairs and decisions from before the empty desk.
+        rescued = 0 < self.journal.start == self._kept_at
         for row in self.journal.story(after=self._kept_at):
             try:
                 if isinstance(row, Recommended):
                     strayed += self._repeated(desk, row)
                     made[row.number] = row.decision
                 elif isinstance(row, Evicted):
-                    desk.evict(row.ends)
-                elif row.decision > self.journal.base or self.journal.base > self.journal.start:
+                    if row.ends in desk.pairs or not rescued:
+                        desk.evict(row.ends)
+                elif row.decision > self.journal.base or not rescued:
                     self._observed_again(desk, row, made.pop(row.decision, None), gone)
             except RoutesimError as problem:
                 raise damaged(self.journal.folder, f"row {row.number}", str(problem)) from None
