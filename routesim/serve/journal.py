@@ -52,14 +52,9 @@ class Journal:
 
     def _checked(self, about: Mapping[str, str], bounds: Bounds) -> dict[str, str]:
         """Make a journal, or check one that is there; return what it says of itself."""
-        try:
-            if ledger.is_new(self.folder):
-                with closing(Ledger.create(self.folder, about)) as made:
-                    return made.about
-        except sqlite3.DatabaseError as problem:
-            if isinstance(problem, sqlite3.OperationalError):
-                raise
-            raise damaged(self.folder, f"file {FILE}", str(problem)) from None
+        if ledger.is_new(self.folder):
+            with closing(Ledger.create(self.folder, about)) as made:
+                return made.about
         held, self.snapshots, self.useless, self.routes = ledger.check(self.folder, about, bounds)
         return held
 

@@ -12,7 +12,7 @@ import secrets
 import shlex
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, contextmanager
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -38,6 +38,7 @@ CHANGING = ("start", "base", "last")
 """The entries of `about` that change: where an empty desk began, what is pruned, and the last row."""
 
 _MARK_BYTES = 512  # one sector: written as a whole
+_NOT_ALLOWED = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_BUSY)
 _EMPTY_BYTES = 4096  # of an SQLite file without tables
 _PRUNED = 4  # rows pruned for each one written, so that pruning keeps up in small steps
 
@@ -99,11 +100,24 @@ def read_mark(folder: Path) -> dict[str, str] | None:
 # ---- checking ----------------------------------------------------------------------------------------------
 
 
+@contextmanager
+def _reading(folder: Path) -> Iterator[None]:
+    """Call a file damaged that SQLite cannot read, unless it may not."""
+    try:
+        yield
+    except sqlite3.Error as problem:
+        if getattr(problem, "sqlite_errorcode", None) in _NOT_ALLOWED:
+            raise
+        raise damaged(folder, f"file {FILE}", " ".join(str(problem).split())) from None
+    except (UnicodeError, OverflowError):  # SQLite repeats names that are no text in its complaints
+        raise damaged(folder, f"file {FILE}", "it holds names or texts that are none") from None
+
+
 def is_new(folder: Path) -> bool:
     """Is there no journal yet, or one that was interrupted before it held anything?"""
     path = folder / FILE
     if path.exists() and path.stat().st_size:
-        with closing(connect(path, mode="ro")) as reader:
+        with _reading(folder), closing(connect(path, mode="ro")) as reader:
             if reader.execute("select count(*) from sqlite_master").fetchone()[0]:
                 return False
         if path.stat().st_size > _EMPTY_BYTES:
@@ -116,17 +130,14 @@ def is_new(folder: Path) -> bool:
 
 def check(folder: Path, expected: Mapping[str, str], bounds: Bounds) -> Checked:
     """Return what the journal in a folder holds, or say what is damaged; nothing in the folder changes."""
-    with closing(connect(folder / FILE, mode="ro")) as reader:
-        try:
-            about = _check_about(folder, reader, expected)
-            for (said,) in reader.execute("pragma integrity_check(1)"):
-                if said != "ok":
-                    raise damaged(folder, f"file {FILE}", " ".join(str(said).split()))
-            reader.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MOST_BYTES)
-            routes = _check_rows(folder, reader, about, bounds)
-            snapshots, useless = _check_snapshots(folder, reader, about)
-        except (sqlite3.Error, UnicodeError, OverflowError) as problem:
-            raise damaged(folder, f"file {FILE}", " ".join(str(problem).split())) from None
+    with _reading(folder), closing(connect(folder / FILE, mode="ro")) as reader:
+        about = _check_about(folder, reader, expected)
+        for (said,) in reader.execute("pragma integrity_check(1)"):
+            if said != "ok":
+                raise damaged(folder, f"file {FILE}", " ".join(str(said).split()))
+        reader.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MOST_BYTES)
+        routes = _check_rows(folder, reader, about, bounds)
+        snapshots, useless = _check_snapshots(folder, reader, about)
     return Checked(about, snapshots, useless, routes)
 
 

@@ -33,6 +33,7 @@ from routesim.serve.ledger import (
 from routesim.serve.rows import ANY, FORMAT, NUMBERED, ROW_OF, Following, Row, row_problem, seal
 from routesim.storage.folders import durable_folder
 
+_UNREADABLE = (sqlite3.Error, ValueError, TypeError, OverflowError)
 _BATCH = 10_000
 _FIRST_FORMAT = ("decisions", "observations")
 
@@ -77,7 +78,7 @@ class _Source:
         try:
             query = f"select {which}(number) from {table}"  # noqa: S608 - names of ours
             return int(self.reader.execute(query).fetchone()[0] or 0)
-        except sqlite3.Error:
+        except _UNREADABLE:
             return 0
 
     def rows(self, after: int, *, back: bool = False) -> Iterator[tuple[str, tuple[Any, ...], str | None]]:
@@ -93,7 +94,7 @@ class _Source:
     def _readable(self, table: str, after: int, *, back: bool) -> Iterator[TableRow]:
         try:
             yield from table_rows(self.reader, table, after, back=back)
-        except (sqlite3.Error, UnicodeError, OverflowError) as problem:
+        except _UNREADABLE as problem:
             self.stopped = f"table {table}: {' '.join(str(problem).split())}"
 
     def good(self, base: int) -> Iterator[TableRow]:
@@ -128,12 +129,12 @@ class _Source:
         found = []
         try:
             numbers = [number for (number,) in self.reader.execute("select number from snapshots order by number")]
-        except sqlite3.Error:
+        except _UNREADABLE:
             return []
         for number in numbers if self.sealed else ():
             try:
                 one = snapshot_problem(self.reader, number, self.token, base, last)
-            except (sqlite3.Error, UnicodeError):
+            except _UNREADABLE:
                 continue
             if isinstance(one, Snapshot) and self.content(number) is not None:
                 found.append(one)
@@ -170,7 +171,7 @@ def rescue(folder: Path, out: Path) -> Rescued:
         reader = opened.enter_context(closing(connect(copy / FILE)))
         try:
             return _rescue(_Source(folder, reader), fresh)
-        except sqlite3.Error as problem:
+        except (sqlite3.Error, UnicodeError) as problem:
             raise ResultsError(f"nothing in {folder} can be read any more: {problem}; restore a copy of it") from None
 
 
@@ -180,7 +181,7 @@ def _about(folder: Path, reader: sqlite3.Connection) -> dict[str, str]:
     try:
         columns = [column for _, column, *_ in reader.execute("pragma table_info(about)")]
         about = read_about(reader) if "checksum" in columns else dict(reader.execute("select name, value from about"))
-    except (sqlite3.Error, UnicodeError):
+    except _UNREADABLE:
         pass
     try:
         mark = read_mark(folder) or {}
