@@ -76,7 +76,7 @@ async def talk(service: Service, first: int, last: int) -> None:
         ends = service.served.ends if number % 2 else (number % 7, (number + 3) % 7)
         row, path = await service.recommend(ends, (), f"r{number}" if number % 5 else None)
         made.append((row.number, len(path)))
-        if number % 3 == 2:
+        if number % 3 == 2 and len(made) > 1:
             for late, edges in (made.pop(), made.pop(0)):
                 seconds = np.full(1 if late % 2 else edges, 20.0 + late % 11)
                 request = f"o{late}" if late % 4 else None
@@ -108,7 +108,7 @@ def seen(service: Service) -> dict[str, Any]:
     rows: dict[str, Any] = {"next": service._next, "token": journal.token}
     for row in journal.story(after=0):
         rows[f"row {row.number}"] = row.values()
-    for number in range(200):
+    for number in range(400):
         for what, found in (
             (f"request r{number}", journal.decision_of_request(f"r{number}")),
             (f"request o{number}", journal.observation_of_request(f"o{number}")),
