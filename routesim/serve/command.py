@@ -10,7 +10,6 @@ if TYPE_CHECKING:
 
 _TOKEN = "ROUTESIM_TOKEN"  # noqa: S105 - the name of a variable
 _SHORTEST, _LONGEST = 16, 256
-_BACKLOG = 128  # connections that wait to be let in, all of which may be at once
 ANYWHERE = ("0.0.0.0", "::")  # noqa: S104 - named here to be told apart, not bound to
 
 
@@ -44,7 +43,9 @@ def serve(
 
     token = _token(token_file)
     served = load_served(name_or_file, learner)
-    listening = _listen(host, port)
+    connections, waiting = fitting()
+    limits = Limits(connections)
+    listening = _listen(host, port, waiting)
     folder = state or Path("state") / Path(name_or_file).stem
     service = Service(served, folder, most_pairs=pairs, keep_rows=keep_rows)
     service.warm_up()
@@ -52,16 +53,15 @@ def serve(
     shown = f"[{address}]" if ":" in address else address
     typer.echo(f"{served.title}: {served.learner_label}")
     typer.echo(f"{service.desk.recommended} recommendations and {service.desk.observed} observations in {folder}")
-    typer.echo(f"open http://{shown}:{taken}/ (stop with Ctrl-C)")
     if token is not None:
         typer.echo("writing needs the token")
-    limits = Limits(fitting())
+    typer.echo(f"open http://{shown}:{taken}/ (stop with Ctrl-C)")
     hosts = {*(name or ()), "127.0.0.1", "localhost", "::1", *({host, address} - {*ANYWHERE})}
     config = uvicorn.Config(
         make_app(service, hosts, token=token),
         http=make_door(limits),
         h11_max_incomplete_event_size=limits.head_bytes,
-        backlog=_BACKLOG,
+        backlog=waiting,
         log_level="warning",
         access_log=False,
         server_header=False,
@@ -106,7 +106,7 @@ def _token(file: Path | None) -> str | None:
     return text
 
 
-def _listen(host: str, port: int) -> "socket.socket":
+def _listen(host: str, port: int, waiting: int) -> "socket.socket":
     """Return a socket that waits for connections, or say why there can be none."""
     import socket
 
@@ -117,7 +117,7 @@ def _listen(host: str, port: int) -> "socket.socket":
         listening = socket.socket(family, kind, protocol)
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind(address)
-        listening.listen(_BACKLOG)
+        listening.listen(waiting)
     except OSError as problem:
         reason = problem.strerror or problem
         raise InputError(f"cannot listen on {host} port {port}: {reason}; give another with --port") from None

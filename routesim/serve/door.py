@@ -14,7 +14,7 @@ except ImportError:
     from uvicorn.protocols.http.h11_impl import H11Protocol as _Http  # type: ignore[assignment]
 
 MOST_CONNECTIONS = 2048
-_SPARE_FILES = 256  # for the journal, for connections on their way in and out, and for all else
+_SPARE_FILES = 128  # for the journal, for connections on their way out, and for all else
 _SWEEP_S = 0.5
 
 
@@ -101,20 +101,23 @@ class _Door(_Http):
             self.transport.abort()
 
 
-def make_door(limits: Limits | None = None) -> Any:
+def make_door(limits: Limits) -> Any:
     """Return a protocol class for one server of uvicorn."""
-    return type("Door", (_Door,), {"limits": limits or Limits(fitting()), "open": {}, "sweeping": False})
+    return type("Door", (_Door,), {"limits": limits, "open": {}, "sweeping": False})
 
 
-def fitting(connections: int = MOST_CONNECTIONS) -> int:
-    """Return how many connections the system's limit of open files leaves, at most those asked for."""
+def fitting(connections: int = MOST_CONNECTIONS) -> tuple[int, int]:
+    """Return how many connections may be open and how many may wait outside, as the system's limit of files allows."""
+    waiting = connections // 2  # all of which may come in at once, before any other can be closed
     try:
         import resource
-    except ImportError:  # not on Windows, which has no such limit
-        return connections
+    except ImportError:  # Windows has no such limit
+        return connections, waiting
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = connections + _SPARE_FILES
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    return connections if soft == resource.RLIM_INFINITY else max(1, min(connections, soft - _SPARE_FILES))
+    wanted = connections + waiting + _SPARE_FILES
+    if soft == resource.RLIM_INFINITY or soft >= wanted:
+        return connections, waiting
+    allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
+    left = max(3, allowed - min(_SPARE_FILES, allowed // 4))
+    return min(connections, left * 2 // 3), min(waiting, left // 3)

@@ -300,7 +300,8 @@ class Ledger:
             _put_about(self._file, {name: about[name] for name in CHANGING if about[name] != self.about[name]})
             self._file.execute("commit")
         except BaseException:
-            self._file.execute("rollback")
+            if self._file.in_transaction:  # SQLite has rolled back itself where the disk is full
+                self._file.execute("rollback")
             raise
         self.about, self._snapshots = about, kept
         self._write_mark()
