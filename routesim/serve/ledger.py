@@ -279,7 +279,8 @@ class Ledger:
             file.execute("begin")
             for statement in SCHEMA.values():
                 file.execute(statement)
-            _put_about(file, held)
+            rows = [sealed("", "about", entry) for entry in held.items()]
+            file.executemany("insert into about values (?, ?, ?)", rows)
             file.execute("commit")
         return cls(folder, held)
 
@@ -297,7 +298,9 @@ class Ledger:
                 self._file.execute("delete from snapshots where number = ? or number < ?", (snapshot[0], kept[0][0]))
                 self._insert("snapshots", (*snapshot, content))
             self._prune(about, kept, _PRUNED * (len(rows) + 4))
-            _put_about(self._file, {name: about[name] for name in CHANGING if about[name] != self.about[name]})
+            changed = [(name, about[name]) for name in CHANGING if about[name] != self.about[name]]
+            rows_about = [(value, seal("", "about", (name, value)), name) for name, value in changed]
+            self._file.executemany("update about set value = ?, checksum = ? where name = ?", rows_about)
             self._file.execute("commit")
         except BaseException:
             if self._file.in_transaction:  # SQLite has rolled back itself where the disk is full
@@ -331,8 +334,3 @@ class Ledger:
     def close(self) -> None:
         """Let go of the file."""
         self._opened.close()
-
-
-def _put_about(file: sqlite3.Connection, entries: Mapping[str, str]) -> None:
-    rows = [sealed("", "about", entry) for entry in entries.items()]
-    file.executemany("insert or replace into about values (?, ?, ?)", rows)
