@@ -102,6 +102,9 @@ def run(
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Folder for the results; runs/NAME unless told.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the unfinished run in the folder.")] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace the result of another scenario in the folder.")
+    ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing but mistakes.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Write the summary as JSON, and nothing else.")] = False,
 ) -> None:
@@ -122,6 +125,7 @@ def run(
                 workers=workers,
                 scheduler=scheduler,
                 resume=resume,
+                overwrite=overwrite,
                 watch=bar.show,
             )
     except KeyboardInterrupt:

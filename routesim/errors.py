@@ -12,6 +12,7 @@ RoutesimError
 
 FewerPathsWarning       fewer paths exist than were asked for (a UserWarning)
 NotConvergedWarning     an assignment stopped before its relative gap was reached (a UserWarning)
+NotKeptWarning          compiled code cannot be kept on this machine, so every start compiles anew (a UserWarning)
 """
 
 
@@ -57,3 +58,7 @@ class FewerPathsWarning(UserWarning):
 
 class NotConvergedWarning(UserWarning):
     """An assignment used up its iterations before it reached the relative gap that was asked for."""
+
+
+class NotKeptWarning(UserWarning):
+    """There is no place to keep compiled code, so every process compiles anew."""

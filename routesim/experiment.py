@@ -21,7 +21,7 @@ from routesim.planning import plan
 from routesim.planning.base import Plan
 from routesim.planning.contextual.exact import ContextualPlanner
 from routesim.planning.exact.planner import TablePolicy, fits
-from routesim.results.run import Run
+from routesim.results.run import Run, run_of
 from routesim.rounds.contextual import ContextualEnvironment
 from routesim.rounds.contextual_policy import ContextualPolicy, Fit
 from routesim.rounds.environment import RoundEnvironment, Tally
@@ -75,7 +75,7 @@ def run(
     world_rng, learner_rng = generators(seed, replication)
     world.reset(world_rng, rounds)
     player.start(world.task(player.knows, rounds), learner_rng)
-    game = _Game("learner", world, player, TraceKeeper(rounds, keep))
+    game = _Game("learner", world, player, TraceKeeper.keeping(rounds, keep))
     saved = None
     if checkpoint is not None:
         identity = fingerprint(world, learner, rounds, seed, replication, game.keeper.size)
@@ -90,16 +90,9 @@ def run(
     if isinstance(comparator, Comparator) and comparator.noise_aware_value is not None:
         details["noise_aware_value"] = comparator.noise_aware_value
     trace = game.keeper.kept()
-    return Run(
+    return run_of(
+        trace,
         learner=type(learner).__name__,
-        actions=trace.actions,
-        expected_rewards=trace.expected_rewards,
-        rewards=trace.rewards,
-        ends=trace.ends,
-        recorded_plays=trace.plays,
-        recorded_play_rewards=trace.play_rewards,
-        recorded_quantiles=trace.quantiles,
-        edge_uses=trace.edge_uses,
         window=world.window,
         network=world.actions.network,
         comparator_value=comparator.value,
@@ -108,7 +101,7 @@ def run(
         replication=replication,
         paths=world.paths,
         details=details,
-        comparator_rewards=_compared(comparator, trace.ends, rounds) if isinstance(comparator, Comparator) else None,
+        comparator_rewards=_compared(comparator, trace.ends) if isinstance(comparator, Comparator) else None,
     )
 
 
@@ -121,7 +114,7 @@ class Comparator(NamedTuple):
 
     `rewards` is None where the best policy does not depend on contexts. `noise_aware_value` is what could be earned,
     noise included, by someone who knows the noise of every edge and round in advance: out of any learner's reach.
-    `ends` is as in a Run: None where `rewards` has a row a round.
+    `ends` says after how many rounds each row of `rewards` ends, as in a Run; None: a row a round.
     """
 
     value: float
@@ -131,22 +124,18 @@ class Comparator(NamedTuple):
     ends: NDArray[np.int64] | None = None
 
 
-def _compared(comparator: Comparator, ends: NDArray[np.int64] | None, rounds: int) -> NDArray[np.float64] | None:
-    """Return the comparator's rewards in the rows of a run."""
+def _compared(comparator: Comparator, ends: NDArray[np.int64]) -> NDArray[np.float64] | None:
+    """Return the comparator's rewards in the rows of a run that end after `ends`."""
     rewards = comparator.rewards
     if rewards is None:
         return None
-    if comparator.ends is None and len(rewards) == rounds and ends is not None:
+    made = np.arange(1, len(rewards) + 1) if comparator.ends is None else comparator.ends
+    if np.array_equal(made, ends):
+        return rewards
+    if len(made) == made[-1] == ends[-1]:
         thinned: NDArray[np.float64] = row_sums(rewards, int(ends[0])) / np.diff(ends, prepend=0)
         return thinned
-    same = (
-        comparator.ends is None and len(rewards) == rounds
-        if ends is None
-        else comparator.ends is not None and np.array_equal(comparator.ends, ends)
-    )
-    if not same:
-        raise InputError("the comparator was made for other rounds than these; give compare the same rounds and keep")
-    return rewards
+    raise InputError("the comparator was made for other rounds than these; give compare the same rounds and keep")
 
 
 def compare(
@@ -187,11 +176,10 @@ def _compare(
     world, oracle = copy.copy(environment), Oracle()
     world.reset(generators(seed, replication)[0], rounds)
     oracle.start(world.task("rewards", rounds), generators(seed, replication)[1])
-    game = _Game("comparator", world, oracle, TraceKeeper(rounds, keep))
+    game = _Game("comparator", world, oracle, TraceKeeper.keeping(rounds, keep))
     game.play(compiled=True, progress=None, saved=saved)
     trace = game.keeper.kept()
-    widths = None if trace.ends is None else np.diff(trace.ends, prepend=0)
-    value = bound = float(np.average(trace.expected_rewards, weights=widths))
+    value = bound = float(np.average(trace.expected_rewards, weights=np.diff(trace.ends, prepend=0)))
     bases, size = world.bases_of_rounds(generators(seed, replication)[0]), world.contexts.block
     if not (world.contexts.known and fits(world.actions.n_listed, world.window)):
         bound = oracle.bound(bases, rounds) / rounds

@@ -110,7 +110,7 @@ class RoundsEnv(gymnasium.Env[Seen, np.int64]):
         boxes = self._boxes
         over = self._now == self.rounds
         # Known contexts end with the rounds, so there the plain observation is all there is.
-        seen = RoundEnvironment.observe(self._world) if over else self._world.observe()
+        seen = self._world.observe_roads() if over else self._world.observe()
         self._pair = seen.pair
         parts: Seen = {"counts": seen.counts.copy()}
         if "last" in boxes:

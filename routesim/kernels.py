@@ -1,6 +1,8 @@
 """The decorators that turn a plain function over arrays into machine code."""
 
+import warnings
 from collections.abc import Callable
+from functools import cache
 from typing import Any, ParamSpec, TypeVar, cast
 
 import numba
@@ -8,13 +10,38 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
+from routesim.errors import NotKeptWarning
+
 _Parameters = ParamSpec("_Parameters")
 _Result = TypeVar("_Result")
 
 
+def _compiled(function: Callable[_Parameters, _Result], **options: Any) -> Callable[_Parameters, _Result]:
+    """Compile on first use and keep the machine code on disk, or in this process only where there is no place."""
+    try:
+        made = numba.njit(cache=True, nogil=True, **options)(function)
+    except RuntimeError as problem:
+        if "cannot cache" not in str(problem):
+            raise
+        _warn_of_no_place()
+        made = numba.njit(nogil=True, **options)(function)
+    return cast("Callable[_Parameters, _Result]", made)
+
+
+@cache
+def _warn_of_no_place() -> None:
+    # A folder that others may write to would do harm: what numba keeps is code, which the next process runs.
+    warnings.warn(
+        "compiled code cannot be kept, neither beside routesim nor in the home folder, so every start compiles anew "
+        "(seconds to a minute); set NUMBA_CACHE_DIR to a folder that only you can write to",
+        NotKeptWarning,
+        stacklevel=2,
+    )
+
+
 def kernel(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
     """Compile `function` on first use and keep the machine code on disk for the next process."""
-    return cast("Callable[_Parameters, _Result]", numba.njit(cache=True, nogil=True)(function))
+    return _compiled(function)
 
 
 def lean_kernel(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
@@ -24,8 +51,7 @@ def lean_kernel(function: Callable[_Parameters, _Result]) -> Callable[_Parameter
     the time in a loop of small steps. The caller in Python holds all arrays for as long as such a function runs.
     numba has no public option for this; tests/test_interfaces.py notices when the private one changes.
     """
-    options: dict[str, Any] = {"cache": True, "nogil": True, "_nrt": False}
-    return cast("Callable[_Parameters, _Result]", numba.njit(**options)(function))
+    return _compiled(function, _nrt=False)
 
 
 def lean_part(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:

@@ -27,14 +27,15 @@ from typing import Any
 import numpy as np
 
 from routesim.arrays import Floats
-from routesim.roads.importers.assemble import assemble
+from routesim.roads.importers.assemble import EdgeNumbers, Edges, Lines, Nodes, assemble
 from routesim.roads.importers.files import MAX_BYTES
 from routesim.roads.importers.graph import OSM_ATTRIBUTION
 from routesim.roads.importers.osm import from_osm
 from routesim.roads.importers.safexml import read_xml
 from routesim.roads.importers.simplify import Streets, network_from_streets
 from routesim.roads.importers.tags import is_drivable, read_road
-from routesim.roads.network import RoadNetwork, haversine_m
+from routesim.roads.network import RoadNetwork
+from routesim.roads.places import haversine_m
 
 DATA = Path(__file__).resolve().parent.parent / "routesim" / "roads" / "cities" / "data"
 PACKAGES = {
@@ -256,22 +257,12 @@ def _assembled(
     highways: Sequence[str],
 ) -> RoadNetwork:
     pairs = np.array(ends, dtype=np.int64)
-    offsets = np.zeros(len(lines) + 1, dtype=np.int64)
-    np.cumsum([len(line) for line in lines], out=offsets[1:])
     length = [haversine_m(line[:-1, 0], line[:-1, 1], line[1:, 0], line[1:, 1]).sum() for line in lines]
     return assemble(
-        labels=labels,
-        x=places[:, 0],
-        y=places[:, 1],
-        tails=pairs[:, 0],
-        heads=pairs[:, 1],
-        length_m=np.array(length),
-        speed_kph=np.round(np.array(speeds), 2),
-        lanes=np.array(lanes),
-        names=names,
-        highways=highways,
-        shape_xy=np.concatenate(lines),
-        shape_offsets=offsets,
+        Nodes(labels, places[:, 0], places[:, 1]),
+        Edges(pairs[:, 0], pairs[:, 1], names, highways),
+        EdgeNumbers(np.array(length), speed_kph=np.round(np.array(speeds), 2), lanes=np.array(lanes)),
+        Lines.joined(lines),
     )
 
 

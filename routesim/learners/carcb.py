@@ -9,12 +9,11 @@ from routesim.arrays import Floats
 from routesim.errors import InputError
 from routesim.learners.base import Epoch
 from routesim.learners.contextual_plans import AnyPolicy, ContextualMethod, Plans
+from routesim.learners.least_squares import least_squares
 from routesim.rounds.contextual_policy import ContextualPolicy, Fit
 from routesim.rounds.environment import Feedback, Knowledge, Observation, Task
 from routesim.storage.state import State, collect, join, part, put_back
 
-# Sums of products square the condition of the features, so this is where their inverse has lost all its digits.
-_SINGULAR = 1e-12
 # Fewer observations than this per feature are early: then an undetermined theta is no mistake of the features.
 _EARLY = 20
 
@@ -123,14 +122,10 @@ class CARCB:
         lower = self.fit.gram
         gram = np.tril(lower) + np.tril(lower, -1).T
         gram[np.diag_indices_from(gram)] += self.ridge
-        sizes, directions = np.linalg.eigh(gram)
-        determined = sizes > _SINGULAR * max(float(sizes[-1]), np.finfo(float).tiny)
-        if not determined.all():
-            if rounds > _EARLY * len(sizes):
-                raise InputError(
-                    f"after {rounds:,} rounds the features seen span only {int(determined.sum())} of {len(sizes)} "
-                    f"dimensions, so theta cannot be fitted; drop features that depend on others, or give ridge > 0"
-                )
-            sizes = np.where(determined, sizes, np.inf)
-        fitted: Floats = directions @ ((directions.T @ self.fit.moment) / sizes)
-        return fitted
+        theta, determined = least_squares(gram, self.fit.moment)
+        if determined < len(theta) and rounds > _EARLY * len(theta):
+            raise InputError(
+                f"after {rounds:,} rounds the features seen span only {determined} of {len(theta)} "
+                f"dimensions, so theta cannot be fitted; drop features that depend on others, or give ridge > 0"
+            )
+        return theta

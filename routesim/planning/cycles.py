@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from routesim.arrays import Floats, Ints, Ints32
 from routesim.kernels import kernel
+from routesim.rounds.window import PathRows, enter, leave
 
 Action = TypeVar("Action", bound=Hashable)
 
@@ -52,58 +53,28 @@ class CyclePolicy(Generic[Action]):
         """Return the place on the cycle after `history`, or None while the history does not lie on the cycle."""
         return self._phase_after.get(tuple(history[len(history) - min(self.window, len(history)) :]))
 
-    def actions(self, n_rounds: int) -> list[Action]:
-        """Return the actions of the first rounds from an empty history."""
-        played: list[Action] = []
-        for _ in range(min(n_rounds, self.window)):
-            played.append(self(played))
-        phase = self.phase_after(played)
-        played += [self.cycle[(phase + ahead) % len(self.cycle)] for ahead in range(n_rounds - len(played))]
-        return played
-
 
 @kernel
-def cycle_value(sequence: Ints, indptr: Ints, indices: Ints32, rewards: Floats, window: int) -> float:
-    """Average reward of playing `sequence` over and over; an action's edges are a row of the CSR arrays."""
+def cycle_value(sequence: Ints, paths: PathRows, rewards: Floats, window: int) -> float:
+    """Average reward of playing `sequence` over and over."""
     period = sequence.size
+    indptr, indices = paths.indptr, paths.indices
     counts = np.zeros(rewards.shape[0], np.int64)
     for back in range(1, window + 1):
         action = sequence[-back % period]
-        for slot in range(indptr[action], indptr[action + 1]):
-            counts[indices[slot]] += 1
+        enter(counts, indices[indptr[action] : indptr[action + 1]])
     total = 0.0
     for now in range(period):
-        action = sequence[now]
-        for slot in range(indptr[action], indptr[action + 1]):
-            total += rewards[indices[slot], counts[indices[slot]]]
-        if window > 0:
-            for slot in range(indptr[action], indptr[action + 1]):
-                counts[indices[slot]] += 1
-            gone = sequence[(now - window) % period]
-            for slot in range(indptr[gone], indptr[gone + 1]):
-                counts[indices[slot]] -= 1
+        action, gone = sequence[now], sequence[(now - window) % period]
+        edges = indices[indptr[action] : indptr[action + 1]]
+        for edge in edges:
+            total += rewards[edge, counts[edge]]
+        enter(counts, edges)
+        leave(counts, indices[indptr[gone] : indptr[gone + 1]])
     return total / period
 
 
-@kernel
-def rewards_of_run(sequence: Ints, indptr: Ints, indices: Ints32, rewards: Floats, window: int) -> Floats:
-    """Reward of each round of playing `sequence` once, from empty roads."""
-    counts = np.zeros(rewards.shape[0], np.int64)
-    earned = np.zeros(sequence.size)
-    for now in range(sequence.size):
-        if window > 0 and now > window:
-            gone = sequence[now - window - 1]
-            for slot in range(indptr[gone], indptr[gone + 1]):
-                counts[indices[slot]] -= 1
-        action = sequence[now]
-        for slot in range(indptr[action], indptr[action + 1]):
-            earned[now] += rewards[indices[slot], counts[indices[slot]]]
-            if window > 0:
-                counts[indices[slot]] += 1
-    return earned
-
-
-def shortcut(sequence: Ints, indptr: Ints, indices: Ints32, rewards: Floats, window: int) -> tuple[Ints, float]:
+def shortcut(sequence: Ints, paths: PathRows, rewards: Floats, window: int) -> tuple[Ints, float]:
     """Return the best simple cycle within a cycle, and its value: no window of actions occurs in it twice.
 
     Where a window occurs twice, the cycle is two cycles through one history, and one of them is at least as
@@ -111,7 +82,7 @@ def shortcut(sequence: Ints, indptr: Ints, indices: Ints32, rewards: Floats, win
     """
     cycle = sequence
     while True:
-        value = cycle_value(cycle, indptr, indices, rewards, window)
+        value = cycle_value(cycle, paths, rewards, window)
         phases: dict[tuple[int, ...], int] = {}
         twice = None
         unrolled = np.tile(cycle, 1 + -(-window // cycle.size)) if window else cycle
@@ -128,7 +99,7 @@ def shortcut(sequence: Ints, indptr: Ints, indices: Ints32, rewards: Floats, win
         start = (twice[0] + window) % cycle.size
         turned = np.roll(cycle, -start)
         parts = turned[: twice[1] - twice[0]], turned[twice[1] - twice[0] :]
-        values = [cycle_value(part, indptr, indices, rewards, window) for part in parts]
+        values = [cycle_value(part, paths, rewards, window) for part in parts]
         cycle = parts[int(values[1] > values[0])]
 
 
@@ -185,12 +156,13 @@ def worth_of_use(
 
 
 @kernel
-def ascend(sequence: Ints, indptr: Ints, indices: Ints32, rewards: Floats, window: int, max_sweeps: int) -> None:
+def ascend(sequence: Ints, paths: PathRows, rewards: Floats, window: int, max_sweeps: int) -> None:
     """Replace one action of the cycle at a time by the best one given the others, until none can be improved.
 
     A phase may hold -1, no action yet. The period must exceed the window, so that a use never meets itself.
     """
     period = sequence.size
+    indptr, indices = paths.indptr, paths.indices
     n_edges = rewards.shape[0]
     use = np.zeros((n_edges, period), np.int8)
     counts = np.zeros((n_edges, period), np.int16)
@@ -228,14 +200,14 @@ def ascend(sequence: Ints, indptr: Ints, indices: Ints32, rewards: Floats, windo
 
 
 @kernel
-def reorder(sequence: Ints, indptr: Ints, indices: Ints32, rewards: Floats, window: int, max_trials: int) -> float:
+def reorder(sequence: Ints, paths: PathRows, rewards: Floats, window: int, max_trials: int) -> float:
     """Play the same actions in a better order: move one, or turn a stretch round, while that helps.
 
     Rewards that fall ever faster ask for bursts: uses of an edge in a row, then rest. For all edges of a road
     network at once that is a matter of order, which replacing one action at a time does not find.
     """
     period = sequence.size
-    best = cycle_value(sequence, indptr, indices, rewards, window)
+    best = cycle_value(sequence, paths, rewards, window)
     tolerance = 1e-10 * abs(best)
     trial = sequence.copy()
     left = max_trials
@@ -260,7 +232,7 @@ def reorder(sequence: Ints, indptr: Ints, indices: Ints32, rewards: Floats, wind
                     else:
                         trial[first] = sequence[last]
                         trial[last] = sequence[first]
-                    value = cycle_value(trial, indptr, indices, rewards, window)
+                    value = cycle_value(trial, paths, rewards, window)
                     left -= 1
                     since += 1
                     if value > best + tolerance:
@@ -277,8 +249,7 @@ def reorder(sequence: Ints, indptr: Ints, indices: Ints32, rewards: Floats, wind
 @kernel
 def search_cycles(
     sequence: Ints,
-    indptr: Ints,
-    indices: Ints32,
+    paths: PathRows,
     rewards: Floats,
     window: int,
     max_sweeps: int,
@@ -287,9 +258,9 @@ def search_cycles(
     seed: int,
 ) -> float:
     """Improve a cycle in place: climb, change a few random phases, climb again, keep what is better."""
-    n_actions = indptr.size - 1
-    ascend(sequence, indptr, indices, rewards, window, max_sweeps)
-    best = reorder(sequence, indptr, indices, rewards, window, max_trials)
+    n_actions = paths.indptr.size - 1
+    ascend(sequence, paths, rewards, window, max_sweeps)
+    best = reorder(sequence, paths, rewards, window, max_trials)
     state = np.uint64(seed * 2 + 1)
     for _ in range(kicks):
         trial = sequence.copy()
@@ -298,8 +269,8 @@ def search_cycles(
             phase = int((state >> np.uint64(33)) % np.uint64(sequence.size))
             state = state * np.uint64(6364136223846793005) + np.uint64(1442695040888963407)
             trial[phase] = int((state >> np.uint64(33)) % np.uint64(n_actions))
-        ascend(trial, indptr, indices, rewards, window, max_sweeps)
-        value = reorder(trial, indptr, indices, rewards, window, max_trials)
+        ascend(trial, paths, rewards, window, max_sweeps)
+        value = reorder(trial, paths, rewards, window, max_trials)
         if value > best:
             best = value
             sequence[:] = trial

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from routesim.arrays import Floats
-from routesim.roads.network import GEOGRAPHIC, RoadNetwork
+from routesim.roads.network import RoadNetwork
+from routesim.roads.places import GEOGRAPHIC
 
 if TYPE_CHECKING:
     from routesim.results.record import Record

@@ -10,7 +10,7 @@ import numpy as np
 from routesim.report.assets import write_text
 from routesim.report.drawing import draw
 from routesim.report.routes_table import edge_name, route_rows
-from routesim.roads.network import GEOGRAPHIC
+from routesim.roads.places import GEOGRAPHIC
 from routesim.storage.files import whole_file
 
 if TYPE_CHECKING:

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from routesim.arrays import Floats
 from routesim.report.summary import Group, Report, Row, best_learner, shortest_path_row
@@ -175,7 +174,7 @@ def _trace(groups: Groups) -> Any:
     tables = []
     for group in groups:
         for run in group.runs:
-            ends = _ends(run)
+            ends = run.ends
             kept = np.unique(np.linspace(0, len(ends) - 1, min(len(ends), TRACE_ROWS)).round().astype(np.int64))
             columns: dict[str, Any] = {
                 name: [value] * len(kept) for name, value in {**group.setting, "learner": group.label}.items()
@@ -194,23 +193,18 @@ def _trace(groups: Groups) -> Any:
     return pa.concat_tables(tables)
 
 
-def _ends(run: Run) -> NDArray[np.int64]:
-    """Return the round at the end of each row of a run."""
-    return np.arange(1, run.rounds + 1) if run.ends is None else run.ends
-
-
 def _at(run: Run, values: Floats, number: int) -> float:
     """Return the value at a round, or at the first row that ends after it."""
-    return float(values[min(int(np.searchsorted(_ends(run), number)), len(values) - 1)])
+    return float(values[min(int(np.searchsorted(run.ends, number)), len(values) - 1)])
 
 
 def _mean(run: Run) -> float:
-    return float(np.average(run.expected_rewards, weights=np.diff(_ends(run), prepend=0)))
+    return float(np.average(run.expected_rewards, weights=np.diff(run.ends, prepend=0)))
 
 
 def _late(run: Run, values: Floats) -> float:
     """Return the mean over the last tenth of the rounds, as far as rows can tell."""
-    ends = _ends(run)
+    ends = run.ends
     rows = ends > run.rounds - max(1, run.rounds // 10)
     return float(np.average(values[rows], weights=np.diff(ends, prepend=0)[rows]))
 

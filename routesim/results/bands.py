@@ -81,20 +81,16 @@ def regret_band(runs: Sequence[Run], *, level: float = LEVEL, at: Sequence[int] 
         raise InputError("a band needs at least one round, got none")
     if chosen.min() < 1 or chosen.max() > shortest:
         raise InputError(f"rounds of a band lie between 1 and {shortest}, got {chosen.min()} to {chosen.max()}")
-    thinned = [run.ends for run in runs if run.ends is not None]
+    thinned = [run.ends for run in runs if len(run.actions) < run.rounds]
     if thinned:
         common = reduce(np.intersect1d, thinned)
         common = common[common <= shortest]
         if not len(common):
             raise InputError("the rows of these runs end after different rounds; keep as many rows of each")
         chosen = np.unique(common[np.minimum(np.searchsorted(common, chosen), len(common) - 1)])
-    sample = np.stack([run.average_regret[_rows_at(run, chosen)] for run in runs])
+    sample = np.stack([run.average_regret[np.searchsorted(run.ends, chosen)] for run in runs])
     mean, half = sample.mean(axis=0), half_width(sample, level)
     return Band(chosen, mean, mean - half, mean + half)
-
-
-def _rows_at(run: Run, rounds: Ints) -> Ints:
-    return rounds - 1 if run.ends is None else np.searchsorted(run.ends, rounds)
 
 
 def _described(sample: ArrayLike) -> _Sample:

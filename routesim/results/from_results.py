@@ -205,13 +205,13 @@ def _played_rounds(
     )
 
 
-def _turned(quantiles: Floats | None, sign: float) -> Floats | None:
+def _turned(quantiles: Floats, sign: float) -> Floats:
     """Return the percentiles of the negative where the sign is."""
-    return quantiles if quantiles is None or sign > 0 else -quantiles[::-1]
+    return quantiles if sign > 0 else -quantiles[::-1]
 
 
-def _mean_quantiles(sample: Sequence[Floats | None]) -> Floats | None:
-    known = [quantiles for quantiles in sample if quantiles is not None and np.isfinite(quantiles).all()]
+def _mean_quantiles(sample: Sequence[Floats]) -> Floats | None:
+    known = [quantiles for quantiles in sample if np.isfinite(quantiles).all()]
     return np.asarray(np.mean(known, axis=0)) if known else None
 
 
@@ -235,15 +235,13 @@ def _comparator_curve(run: Run) -> Floats:
     """Return what the comparator earned a round in each step."""
     if run.comparator_rewards is None:
         return np.full(len(run.step_ends), run.comparator_value)
-    spans = 1 if run.ends is None else np.diff(run.ends, prepend=0)
-    totals = _at_steps(run, np.cumsum(run.comparator_rewards * spans))
+    totals = _at_steps(run, np.cumsum(run.totals(run.comparator_rewards)))
     return np.asarray(np.diff(totals, prepend=0.0) / np.diff(run.step_ends, prepend=0), dtype=np.float64)
 
 
 def _at_steps(run: Run, totals: Floats) -> Floats:
     """Return at the ends of steps what has added up at the ends of the rows, and was nothing before the first."""
-    ends = np.arange(1, run.rounds + 1) if run.ends is None else run.ends
-    return np.interp(run.step_ends, np.concatenate(([0], ends)), np.concatenate(([0.0], totals)))
+    return np.interp(run.step_ends, np.concatenate(([0], run.ends)), np.concatenate(([0.0], totals)))
 
 
 def record_traffic(

@@ -1,20 +1,23 @@
-"""Run: what happened in one run, as flat arrays; regret, summary, save and load."""
+"""Run: what happened in one run, as flat arrays; regret, summary, save and load.
+
+A `Run` has a row for each round, a `ThinnedRun` a row for each stretch of rounds, and both keep one contract.
+"""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from routesim.arrays import Floats, Ints
+from routesim.arrays import Floats, Ints, Ints32
 from routesim.checks import whole
-from routesim.errors import InputError, ResultsError
+from routesim.errors import ResultsError
 from routesim.roads.network import RoadNetwork
-from routesim.rounds.trace import PERCENTILES, STEPS, StepUses, count_plays, equal_ends, row_sums
+from routesim.rounds.trace import PERCENTILES, STEPS, KeptRows, KeptTrace, StepUses, count_plays, equal_ends, row_sums
 from routesim.storage.folders import NETWORK, SUMMARY, write_folder, write_json
 
 Scalar: TypeAlias = str | int | float | bool
@@ -22,6 +25,7 @@ Scalar: TypeAlias = str | int | float | bool
 ROUNDS = "rounds.parquet"
 _PLAYS = "plays.parquet"
 _USES = "uses.parquet"
+_COMPRESSION = {ROUNDS: "snappy", _PLAYS: "zstd", _USES: "zstd"}
 
 SAVED_ROWS = 200_000
 """How many rows of a trace are stored, unless asked otherwise."""
@@ -29,23 +33,21 @@ SAVED_ROWS = 200_000
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """One learner in one environment with one seed, round by round.
+    """One learner in one environment with one seed, round by round or, as a `ThinnedRun`, in rows of several rounds.
 
     Regret is policy regret: the comparator is the best stationary policy under the true rewards, playing on its
     own history, and earns `comparator_value` a round in the long run. Where rounds have contexts it plays the same
     ones, and earns `comparator_rewards`, of which `comparator_value` is the mean over all rounds. Expected regret
     leaves the noise out, realised regret has it in. `actions` are numbers of `paths`, which are tuples of edge indices.
 
-    A thinned run has one row for a stretch of rounds: `ends` says after how many rounds each row ends (None: a row a
-    round), rewards are means over its rounds, and its action is the last. All properties have one value a row, which
-    is that after the round where the row ends. The fields called `recorded` then hold what rows do not tell.
+    All properties have one value a row, which is that after the round where the row ends; see `ends`.
 
     `edge_uses` says how often each edge was used in each step of time, and how dear it was to those who used it;
     `window` and the `network` are those of the environment. A run that knows them shows itself as a map.
     """
 
     learner: str
-    actions: NDArray[np.int32]
+    actions: Ints32
     expected_rewards: Floats
     rewards: Floats
     comparator_value: float
@@ -55,10 +57,6 @@ class Run:
     paths: tuple[tuple[int, ...], ...] = ()
     details: Mapping[str, Scalar] = field(default_factory=dict)
     comparator_rewards: Floats | None = None
-    ends: Ints | None = None
-    recorded_plays: Ints | None = None
-    recorded_play_rewards: Floats | None = None
-    recorded_quantiles: Floats | None = None
     edge_uses: StepUses | None = None
     window: int | None = None
     network: RoadNetwork | None = None
@@ -66,7 +64,12 @@ class Run:
     @property
     def rounds(self) -> int:
         """The number of rounds played."""
-        return len(self.actions) if self.ends is None else int(self.ends[-1])
+        return len(self.actions)
+
+    @cached_property
+    def ends(self) -> Ints:
+        """After how many rounds each row ends."""
+        return np.arange(1, len(self.actions) + 1)
 
     @property
     def average_regret(self) -> Floats:
@@ -87,80 +90,71 @@ class Run:
     def regret(self) -> Floats:
         """After each round: the expected regret so far in all."""
         earned = self.comparator_value if self.comparator_rewards is None else self.comparator_rewards
-        return np.cumsum(self._row_sums(earned - self.expected_rewards))
+        return np.cumsum(self.totals(earned - self.expected_rewards))
 
     @property
     def _comparator_mean(self) -> "Floats | float":
         return self.comparator_value if self.comparator_rewards is None else self._running_mean(self.comparator_rewards)
 
-    def _row_sums(self, means: Floats) -> Floats:
-        return means if self.ends is None else means * np.diff(self.ends, prepend=0)
+    def totals(self, means: Floats) -> Floats:
+        """Return what the rounds of each row add up to, of which `means` has the mean of each row."""
+        return means
 
     def _running_mean(self, means: Floats) -> Floats:
-        ends = np.arange(1, len(means) + 1) if self.ends is None else self.ends
-        return np.cumsum(self._row_sums(means)) / ends
+        return np.cumsum(self.totals(means)) / self.ends
 
     def _mean(self, means: Floats) -> float:
-        return float(means.mean()) if self.ends is None else float(self._row_sums(means).sum() / self.rounds)
+        return float(self.totals(means).sum() / self.rounds)
 
     @property
     def step_ends(self) -> Ints:
         """After how many rounds each of at most 48 equal steps ends; the last may be shorter."""
         return equal_ends(self.rounds, STEPS)
 
-    @property
+    @cached_property
     def plays(self) -> Ints:
         """How often each action was recommended in each step, as rows (step, action, uses); none for no use."""
         return self._counted[0]
 
-    @property
+    @cached_property
     def play_rewards(self) -> Floats:
         """What the plays of each row of `plays` were expected to earn in all."""
         return self._counted[1]
 
-    @property
-    def quantiles(self) -> Floats | None:
-        """The percentiles 0 to 100 of the expected rewards of rounds; None if only means are known.
+    @cached_property
+    def quantiles(self) -> Floats:
+        """The percentiles 0 to 100 of the expected rewards of rounds.
 
         Those of long runs that were thinned while they were played come from a sample of the rounds, and the least and
         the largest from all.
         """
-        if self.recorded_quantiles is not None or self.ends is not None:
-            return self.recorded_quantiles
         return np.asarray(np.percentile(self.expected_rewards, PERCENTILES))
 
     @cached_property
     def _counted(self) -> tuple[Ints, Floats]:
-        if self.recorded_plays is not None and self.recorded_play_rewards is not None:
-            return self.recorded_plays, self.recorded_play_rewards
-        if self.ends is not None:
-            raise InputError("this run keeps only some of its rounds, and nobody counted its plays")
         return count_plays(self.actions, self.expected_rewards, self.step_ends)
 
-    def thinned(self, keep: int) -> Self:
+    def thinned(self, keep: int) -> "Run":
         """Return this run with at most `keep` rows of equal numbers of rounds; itself if it has no more already."""
         group = -(-len(self.actions) // whole("keep", keep, least=1))
         if group == 1:
             return self
-        ends = np.arange(1, self.rounds + 1) if self.ends is None else self.ends
-        last = np.minimum(np.arange(group, len(ends) + group, group), len(ends)) - 1
-        kept = ends[last]
+        last = np.minimum(np.arange(group, len(self.actions) + group, group), len(self.actions)) - 1
+        kept = self.ends[last]
 
         def thin(means: Floats) -> Floats:
-            rows: Floats = row_sums(self._row_sums(means), group) / np.diff(kept, prepend=0)
+            rows: Floats = row_sums(self.totals(means), group) / np.diff(kept, prepend=0)
             return rows
 
-        return replace(
-            self,
-            actions=self.actions[last],
-            expected_rewards=thin(self.expected_rewards),
-            rewards=thin(self.rewards),
-            comparator_rewards=None if self.comparator_rewards is None else thin(self.comparator_rewards),
-            ends=kept,
-            recorded_plays=self.plays,
-            recorded_play_rewards=self.play_rewards,
-            recorded_quantiles=self.quantiles,
-        )
+        same = {one.name: getattr(self, one.name) for one in fields(Run)}
+        rows = {
+            "actions": self.actions[last],
+            "expected_rewards": thin(self.expected_rewards),
+            "rewards": thin(self.rewards),
+            "comparator_rewards": None if self.comparator_rewards is None else thin(self.comparator_rewards),
+        }
+        beside = {"plays": self.plays, "play_rewards": self.play_rewards, "quantiles": self.quantiles}
+        return ThinnedRun(**{**same, **rows, **beside}, ends=kept)
 
     def summary(self) -> dict[str, Scalar]:
         """Return the run in a few numbers."""
@@ -204,31 +198,35 @@ class Run:
             import pyarrow as pa
             from pyarrow import parquet
 
-            columns = {
-                "action": run.actions,
-                "expected_reward": run.expected_rewards,
-                "reward": run.rewards,
-            }
-            if run.comparator_rewards is not None:
-                columns["comparator_reward"] = run.comparator_rewards
-            if run.ends is not None:
-                columns["round"] = run.ends
-                plays = dict(zip(_PLAY_COLUMNS, (*run.plays.T, run.play_rewards), strict=True))
-                parquet.write_table(pa.table(plays), target / _PLAYS, compression="zstd")
-            parquet.write_table(pa.table(columns), target / ROUNDS)
-            if run.edge_uses is not None:
-                uses = pa.table(dict(zip(_USE_COLUMNS, run.edge_uses, strict=True)))
-                parquet.write_table(uses, target / _USES, compression="zstd")
+            for name, columns in run._tables().items():
+                parquet.write_table(pa.table(columns), target / name, compression=_COMPRESSION[name])
             if run.network is not None:
                 run.network.save(target / NETWORK)
-            quantiles = None if run.recorded_quantiles is None else run.recorded_quantiles.tolist()
-            about = {"window": run.window, "quantiles": quantiles, "paths": run.paths}
+            about = {"window": run.window, "quantiles": run._stored_quantiles(), "paths": run.paths}
             write_json(target / SUMMARY, {**run.summary(), **about})
 
         write_folder(folder, write)
 
+    def _tables(self) -> dict[str, dict[str, NDArray[Any]]]:
+        """Return the columns of each table that is stored, by its file."""
+        rows: dict[str, NDArray[Any]] = {
+            "action": self.actions,
+            "expected_reward": self.expected_rewards,
+            "reward": self.rewards,
+        }
+        if self.comparator_rewards is not None:
+            rows["comparator_reward"] = self.comparator_rewards
+        tables = {ROUNDS: rows}
+        if self.edge_uses is not None:
+            tables[_USES] = dict(zip(_USE_COLUMNS, self.edge_uses, strict=True))
+        return tables
+
+    def _stored_quantiles(self) -> list[float] | None:
+        """Return the quantiles where the rows do not tell them."""
+        return None
+
     @classmethod
-    def load(cls, folder: str | Path) -> Self:
+    def load(cls, folder: str | Path) -> "Run":
         """Read what `save` wrote."""
         source = Path(folder)
         try:
@@ -239,62 +237,108 @@ class Run:
             known = {name: kind(summary.pop(name)) for name, kind in _FIELDS.items()}
             paths = tuple(tuple(int(edge) for edge in path) for path in summary.pop("paths"))
             compared = table["comparator_reward"] if "comparator_reward" in table.column_names else None
-            window, quantiles = summary.pop("window", None), summary.pop("quantiles", None)
-            ends, plays, earned, uses = None, None, None, None
-            if "round" in table.column_names:
-                ends = table["round"].to_numpy().astype(np.int64)
-                *counted, earned = _columns(source / _PLAYS, _PLAY_COLUMNS)
-                plays = np.column_stack(counted)
+            window, quantiles = summary.pop("window"), summary.pop("quantiles")
+            known |= {
+                "comparator_rewards": None if compared is None else compared.to_numpy().astype(np.float64),
+                "actions": table["action"].to_numpy().astype(np.int32),
+                "expected_rewards": table["expected_reward"].to_numpy().astype(np.float64),
+                "rewards": table["reward"].to_numpy().astype(np.float64),
+                "paths": paths,
+                "details": {name: value for name, value in summary.items() if name not in _DERIVED},
+                "window": None if window is None else int(window),
+                "network": RoadNetwork.from_file(source / NETWORK) if (source / NETWORK).exists() else None,
+            }
             if (source / _USES).exists():
-                uses = StepUses(*_columns(source / _USES, _USE_COLUMNS))
-            run = cls(
-                comparator_rewards=None if compared is None else compared.to_numpy().astype(np.float64),
-                actions=table["action"].to_numpy().astype(np.int32),
-                expected_rewards=table["expected_reward"].to_numpy().astype(np.float64),
-                rewards=table["reward"].to_numpy().astype(np.float64),
-                paths=paths,
-                details={name: value for name, value in summary.items() if name not in _DERIVED},
-                ends=ends,
-                recorded_plays=plays,
-                recorded_play_rewards=earned,
-                recorded_quantiles=None if quantiles is None else np.array(quantiles, dtype=np.float64),
-                edge_uses=uses,
-                window=None if window is None else int(window),
-                network=RoadNetwork.from_file(source / NETWORK) if (source / NETWORK).exists() else None,
-                **known,
-            )
+                known["edge_uses"] = StepUses(*_columns(source / _USES, _USE_COLUMNS))
+            if "round" in table.column_names:
+                *plays, earned = _columns(source / _PLAYS, _PLAY_COLUMNS)
+                run: Run = ThinnedRun(
+                    ends=table["round"].to_numpy().astype(np.int64),
+                    plays=np.column_stack(plays),
+                    play_rewards=earned,
+                    quantiles=np.array(quantiles, dtype=np.float64),
+                    **known,
+                )
+            elif quantiles is None:
+                run = Run(**known)
+            else:
+                raise ValueError("quantiles are stored beside rows of several rounds only")
             run._check_rows(int(summary["rounds"]))
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as problem:
             raise ResultsError(f"{source} holds no run that can be read: {problem}") from problem
         return run
 
     def _check_rows(self, rounds: int) -> None:
+        """Refuse what no run can hold, as a file that was changed may."""
         if not len(self.actions) or self.actions.min() < 0:
             raise ValueError("a run has at least one row, with actions numbered from 0")
         if self.window is not None and self.window < 0:
             raise ValueError(f"the window must be at least 0, got {self.window}")
-        if self.ends is not None and np.diff(self.ends, prepend=0).min() < 1:
-            raise ValueError("rows must end one after the other")
         if self.rounds != rounds:
             raise ValueError(f"the rows end after {self.rounds:,} rounds, and the summary tells of {rounds:,}")
-        if self.recorded_plays is not None:
-            step, action, uses = self.recorded_plays.T
-            inside = len(step) and step.min() >= 0 and step.max() < len(self.step_ends) and action.min() >= 0
-            if not inside or not np.array_equal(
-                np.bincount(step, uses, len(self.step_ends)), np.diff(self.step_ends, prepend=0)
-            ):
-                raise ValueError("the plays of each step must be as many as its rounds")
-        most = max(self.actions.max(), self.recorded_plays[:, 1].max() if self.recorded_plays is not None else 0)
-        if self.paths and most >= len(self.paths):
-            raise ValueError(f"there are {len(self.paths)} paths, and an action has the number {most}")
-        if self.recorded_quantiles is not None and self.recorded_quantiles.shape != PERCENTILES.shape:
-            raise ValueError(f"quantiles are {len(PERCENTILES)} numbers, got {self.recorded_quantiles.shape}")
+        self._check_action(int(self.actions.max()))
         if self.edge_uses is not None:
             steps, edges, uses, ratios = self.edge_uses
             most = np.inf if self.network is None else self.network.n_edges
             inside = (steps >= 0) & (steps < len(self.step_ends)) & (edges >= 0) & (edges < most)
             if not (inside & (uses > 0) & (ratios > 0)).all():
                 raise ValueError("uses of edges must be of steps and edges that there are, and above 0")
+
+    def _check_action(self, largest: int) -> None:
+        if self.paths and largest >= len(self.paths):
+            raise ValueError(f"there are {len(self.paths)} paths, and an action has the number {largest}")
+
+
+@dataclass(frozen=True, eq=False)
+class ThinnedRun(Run):
+    """A run that keeps one row for a stretch of rounds: the mean of its rewards, and the last of its actions.
+
+    `ends` says after how many rounds each row ends. The other fields hold what was counted while every round was there.
+    """
+
+    ends: Ints = field(kw_only=True)
+    plays: Ints = field(kw_only=True)
+    play_rewards: Floats = field(kw_only=True)
+    quantiles: Floats = field(kw_only=True)
+
+    @property
+    def rounds(self) -> int:
+        """The number of rounds played."""
+        return int(self.ends[-1])
+
+    def totals(self, means: Floats) -> Floats:
+        """Return what the rounds of each row add up to, of which `means` has the mean of each row."""
+        return means * np.diff(self.ends, prepend=0)
+
+    def _tables(self) -> dict[str, dict[str, NDArray[Any]]]:
+        tables = super()._tables()
+        tables[ROUNDS]["round"] = self.ends
+        tables[_PLAYS] = dict(zip(_PLAY_COLUMNS, (*self.plays.T, self.play_rewards), strict=True))
+        return tables
+
+    def _stored_quantiles(self) -> list[float]:
+        quantiles: list[float] = self.quantiles.tolist()
+        return quantiles
+
+    def _check_rows(self, rounds: int) -> None:
+        if (np.diff(self.ends, prepend=0) < 1).any():
+            raise ValueError("rows must end one after the other")
+        super()._check_rows(rounds)
+        step, action, uses = self.plays.T
+        inside = len(step) and step.min() >= 0 and step.max() < len(self.step_ends) and action.min() >= 0
+        if not inside or not np.array_equal(
+            np.bincount(step, uses, len(self.step_ends)), np.diff(self.step_ends, prepend=0)
+        ):
+            raise ValueError("the plays of each step must be as many as its rounds")
+        self._check_action(int(action.max()))
+        if self.quantiles.shape != PERCENTILES.shape:
+            raise ValueError(f"quantiles are {len(PERCENTILES)} numbers, got {self.quantiles.shape}")
+
+
+def run_of(trace: KeptTrace | KeptRows, **about: Any) -> Run:
+    """Return the run of which this trace was kept, with all else that is known of it."""
+    kind = ThinnedRun if isinstance(trace, KeptRows) else Run
+    return kind(**trace._asdict(), **about)
 
 
 _PLAY_COLUMNS = ("step", "action", "uses", "reward")
@@ -307,8 +351,7 @@ def _columns(path: Path, names: Sequence[str]) -> list[NDArray[Any]]:
     table = parquet.read_table(path)
     *whole_numbers, fraction = names
     columns: list[NDArray[Any]] = [table[name].to_numpy().astype(np.int64) for name in whole_numbers]
-    known = fraction in table.column_names  # plays of before 0.1.0 have no rewards
-    return [*columns, table[fraction].to_numpy().astype(np.float64) if known else np.full(len(table), np.nan)]
+    return [*columns, table[fraction].to_numpy().astype(np.float64)]
 
 
 _FIELDS: dict[str, Callable[[Any], Any]] = {

@@ -15,7 +15,6 @@ from routesim.errors import InputError
 from routesim.kernels import kernel
 from routesim.roads.graph import Graph
 from routesim.roads.shortest import (
-    DONE,
     NOWHERE,
     ROUNDING,
     Workspace,
@@ -165,31 +164,31 @@ def _branches(
     leads on is known from a flood backwards from the end. Leaving later forbids more nodes, so the places are
     taken from last to first, and one flood, let into one more node of the path each time, serves them all.
     """
-    generation = work.generation[0] + 1
-    work.generation[0] = generation
+    flooded = work.generation[0] + 2
+    forbidden = flooded + 1
+    work.generation[0] = flooded
     room, spent = 0, np.zeros(len(path) + 1)
     for place, edge in enumerate(path):
         node = graph.tails[edge]
-        work.stamp[node], work.position[node] = generation, DONE  # forbidden so far
+        work.stamp[node] = forbidden  # so far
         spent[place + 1] = spent[place] + costs[edge]
         room += graph.indptr[node + 1] - graph.indptr[node]
     bounds, places, edges = np.empty(room), np.empty(room, dtype=np.int32), np.empty(room, dtype=np.int32)
     found, reached = 0, graph.heads[path[-1]]
     for place in range(len(path) - 1, fixed - 1, -1):
-        work.stamp[reached], work.position[reached], work.heap[0], size = generation, 0, reached, 1
+        work.stamp[reached], work.nodes[0], size = flooded, reached, 1
         while size > 0:
             size -= 1
-            node = work.heap[size]
+            node = work.nodes[size]
             for edge in reverse.out_edges[reverse.indptr[node] : reverse.indptr[node + 1]]:
                 tail = graph.tails[edge]
-                if work.stamp[tail] != generation and not graph.no_through[tail] and costs[edge] < np.inf:
-                    work.stamp[tail], work.position[tail], work.heap[size] = generation, 0, tail
+                if work.stamp[tail] < flooded and not graph.no_through[tail] and costs[edge] < np.inf:
+                    work.stamp[tail], work.nodes[size] = flooded, tail
                     size += 1
         reached = graph.tails[path[place]]
         for edge in graph.out_edges[graph.indptr[reached] : graph.indptr[reached + 1]]:
             head = graph.heads[edge]
-            leads_on = work.stamp[head] == generation and work.position[head] != DONE
-            if leads_on and edge != path[place] and costs[edge] < np.inf:
+            if work.stamp[head] == flooded and edge != path[place] and costs[edge] < np.inf:
                 bounds[found] = spent[place] + costs[edge] + to_go[head]
                 places[found], edges[found] = place, edge
                 found += 1

@@ -1,5 +1,6 @@
 """Networks made of networks: a part of one, its largest component, its junctions consolidated."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -7,8 +8,9 @@ from numpy.typing import NDArray
 
 from routesim.arrays import Floats, Ints
 from routesim.errors import NetworkError
+from routesim.roads.columns import EDGE_NUMBERS
 from routesim.roads.importers.assemble import number_parallel
-from routesim.roads.network import EDGE_NUMBERS, RoadNetwork
+from routesim.roads.network import RoadNetwork
 
 
 def subnetwork(network: RoadNetwork, edges: NDArray[Any], nodes: NDArray[Any] | None = None) -> RoadNetwork:
@@ -22,23 +24,18 @@ def subnetwork(network: RoadNetwork, edges: NDArray[Any], nodes: NDArray[Any] | 
     position = np.full(network.n_nodes, -1, dtype=np.int64)
     position[kept] = np.arange(len(kept))
     shape_xy, shape_offsets = _gather_shapes(network, edges)
-    return RoadNetwork(
+    return replace(
+        network,
         labels=tuple(network.labels[i] for i in kept.tolist()),
         x=network.x[kept],
         y=network.y[kept],
         no_through=network.no_through[kept],
         tails=position[network.tails[edges]].astype(np.int32),
         heads=position[network.heads[edges]].astype(np.int32),
-        names=tuple(network.names[e] for e in edges.tolist()),
-        highways=tuple(network.highways[e] for e in edges.tolist()),
         keys=network.keys[edges],
-        imputed_bits=network.imputed_bits[edges],
         shape_xy=shape_xy,
         shape_offsets=shape_offsets,
-        crs=network.crs,
-        name=network.name,
-        attribution=network.attribution,
-        **{column: getattr(network, column)[edges] for column in EDGE_NUMBERS},
+        **_kept(network, edges),
     )
 
 
@@ -101,24 +98,29 @@ def consolidate(network: RoadNetwork, tolerance_m: float) -> RoadNetwork:
         drawn = (np.diff(shape_offsets) > 0) & merged[ends]
         point = shape_offsets[:-1] if at == 0 else shape_offsets[1:] - 1
         shape_xy[point[drawn]] = np.column_stack((x, y))[ends[drawn]]
-    return RoadNetwork(
+    return replace(
+        network,
         labels=tuple(network.labels[i] for i in first.tolist()),
         x=x,
         y=y,
         no_through=network.no_through[first],
         tails=new_tails.astype(np.int32),
         heads=new_heads.astype(np.int32),
-        names=tuple(network.names[e] for e in edges.tolist()),
-        highways=tuple(network.highways[e] for e in edges.tolist()),
         keys=number_parallel(new_tails, new_heads),
-        imputed_bits=network.imputed_bits[edges],
         shape_xy=shape_xy,
         shape_offsets=shape_offsets,
-        crs=network.crs,
-        name=network.name,
-        attribution=network.attribution,
-        **{column: getattr(network, column)[edges] for column in EDGE_NUMBERS},
+        **_kept(network, edges),
     )
+
+
+def _kept(network: RoadNetwork, edges: Ints) -> dict[str, Any]:
+    """Return the columns that some edges keep wherever they lead."""
+    return {
+        "names": tuple(network.names[e] for e in edges.tolist()),
+        "highways": tuple(network.highways[e] for e in edges.tolist()),
+        "imputed_bits": network.imputed_bits[edges],
+        **{column: getattr(network, column)[edges] for column in EDGE_NUMBERS},
+    }
 
 
 def _mean_place(network: RoadNetwork, member_of: Ints, n: int) -> tuple[Floats, Floats]:

@@ -22,15 +22,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import types
 from numba.extending import overload
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from routesim.arrays import Floats, Ints32
+from routesim.arrays import Floats, Ints, Ints32
 from routesim.errors import InputError, NoPathError
 from routesim.kernels import kernel, lean_part
 from routesim.roads.graph import Graph
 
-# Instead of the place of a node in the heap: it is not there yet, or must not come there any more.
-ABSENT, DONE = -1, -2
 ROUNDING = 1e-9  # relative difference of costs that is put down to rounding
 NOWHERE = np.empty(0, dtype=np.int32)
 
@@ -38,25 +36,27 @@ NOWHERE = np.empty(0, dtype=np.int32)
 class Workspace(NamedTuple):
     """Arrays that a search writes to. Make one for a graph and pass it to any number of searches, in turn.
 
-    Nothing is cleared between two searches: an entry counts only where `stamp` is the current generation.
+    Nothing is cleared between two searches: an entry counts only where `stamp` is the current generation, or one
+    more, which marks a node that the search is done with. `keys` and `nodes` are the heap. A node whose cost falls
+    enters it once more, so there is room for every edge twice: a repair looks at all of them before it searches.
     """
 
-    generation: NDArray[np.int64]
-    stamp: NDArray[np.int64]
+    generation: Ints
+    stamp: Ints
     distance: Floats
-    key: Floats
     parent: Ints32
-    position: Ints32
-    heap: Ints32
+    place: Ints32
+    keys: Floats
+    nodes: Ints32
     no_potential: Floats
 
     @classmethod
     def build(cls, graph: Graph) -> "Workspace":
         """Allocate what searches on `graph` need."""
-        n = graph.n_nodes
+        n, room = graph.n_nodes, graph.n_nodes + 2 * graph.n_edges
         generation, stamp = np.zeros(1, dtype=np.int64), np.zeros(n, dtype=np.int64)
-        parent, position, heap = (np.empty(n, dtype=np.int32) for _ in range(3))
-        return cls(generation, stamp, np.empty(n), np.empty(n), parent, position, heap, np.zeros(n))
+        parent, place, nodes = (np.empty(size, dtype=np.int32) for size in (n, n, room))
+        return cls(generation, stamp, np.empty(n), parent, place, np.empty(room), nodes, np.empty(0))
 
 
 def shortest_path(
@@ -143,48 +143,35 @@ _specialise(lambda costs: isinstance(costs, types.Array), _entry)
 
 
 @lean_part
-def _push(key: Floats, position: Ints32, heap: Ints32, node: int, size: int) -> int:
-    """Put a node into a heap of `size` nodes, or move it up after its key fell; return the size.
-
-    Equal keys are ordered by node.
-    """
-    slot = position[node]
-    if slot < 0:
-        slot = size
-        size += 1
-    mine = key[node]
+def _push(keys: Floats, nodes: Ints32, size: int, key: float, node: int) -> int:
+    """Put a node into a heap of `size` entries; return the new size. Equal keys are ordered by node."""
+    slot = size
     while slot > 0:
-        above = heap[(slot - 1) // 2]
-        if key[above] < mine or (key[above] == mine and above < node):
+        above = (slot - 1) >> 1
+        if keys[above] < key or (keys[above] == key and nodes[above] <= node):
             break
-        heap[slot], position[above] = above, slot
-        slot = (slot - 1) // 2
-    heap[slot], position[node] = node, slot
-    return size
+        keys[slot], nodes[slot] = keys[above], nodes[above]
+        slot = above
+    keys[slot], nodes[slot] = key, node
+    return size + 1
 
 
 @lean_part
-def _pop(key: Floats, position: Ints32, heap: Ints32, size: int) -> int:
-    """Take the node of the least key off a heap of `size` nodes and mark it done."""
-    least = heap[0]
-    position[least] = DONE
+def _pop(keys: Floats, nodes: Ints32, size: int) -> int:
+    """Take the first entry off a heap of `size` entries; return the new size."""
     size -= 1
-    if size > 0:
-        node, slot = heap[size], 0
-        mine = key[node]
-        while 2 * slot + 1 < size:
-            child = 2 * slot + 1
-            below = heap[child]
-            if child + 1 < size:
-                right = heap[child + 1]
-                if key[right] < key[below] or (key[right] == key[below] and right < below):
-                    child, below = child + 1, right
-            if mine < key[below] or (mine == key[below] and node < below):
-                break
-            heap[slot], position[below] = below, slot
-            slot = child
-        heap[slot], position[node] = node, slot
-    return int(least)
+    key, node, slot = keys[size], nodes[size], 0
+    while 2 * slot + 1 < size:
+        child = 2 * slot + 1
+        right = child + 1
+        if right < size and (keys[right] < keys[child] or (keys[right] == keys[child] and nodes[right] < nodes[child])):
+            child = right
+        if key < keys[child] or (key == keys[child] and node <= nodes[child]):
+            break
+        keys[slot], nodes[slot] = keys[child], nodes[child]
+        slot = child
+    keys[slot], nodes[slot] = key, node
+    return size
 
 
 @lean_part
@@ -202,41 +189,43 @@ def search(
     """Say whether a path that avoids the `blocked` nodes reaches `goal` for less than `limit`, by A*.
 
     Leaves distances and parent edges in `work`; a goal of -1 stands for all nodes. `scale` times `potential` is
-    the cost to go from each node, to the goal or to a node beyond it, at costs no higher than these. Zeros make
-    the search Dijkstra's; an infinite potential bars a node.
+    the cost to go from each node, to the goal or to a node beyond it, at costs no higher than these; an infinite
+    potential bars a node. Without potentials (an empty array) the search is Dijkstra's.
     """
-    generation = work.generation[0] + 1
-    work.generation[0] = generation
-    stamp, distance, key, parent, position = work.stamp, work.distance, work.key, work.parent, work.position
+    seen = work.generation[0] + 2
+    settled = seen + 1
+    work.generation[0] = seen
+    stamp, distance, parent, keys, nodes = work.stamp, work.distance, work.parent, work.keys, work.nodes
     for node in blocked:
-        stamp[node], position[node] = generation, DONE
-    beyond = scale * potential[goal] if goal >= 0 else 0.0
-    stamp[origin], distance[origin], parent[origin], position[origin] = generation, 0.0, -1, ABSENT
-    size = _push(key, position, work.heap, origin, 0)
+        stamp[node] = settled
+    steered = len(potential) > 0
+    beyond = scale * potential[goal] if steered and goal >= 0 else 0.0
+    stamp[origin], distance[origin], parent[origin] = seen, 0.0, -1
+    size = _push(keys, nodes, 0, 0.0, origin)
     while size > 0:
-        if work.heap[0] == goal:
+        node = nodes[0]
+        if node == goal:
             return True
-        node = _pop(key, position, work.heap, size)
-        size -= 1
+        size = _pop(keys, nodes, size)
+        if stamp[node] == settled:  # it was there twice, first at a higher cost
+            continue
+        stamp[node] = settled
         if graph.no_through[node] and node != origin:
             continue
         here = distance[node]
         for slot in range(graph.indptr[node], graph.indptr[node + 1]):
             edge = graph.out_edges[slot]
             head = graph.heads[edge]
-            seen = stamp[head] == generation
-            if (seen and position[head] == DONE) or potential[head] == np.inf:
+            if stamp[head] == settled or (steered and potential[head] == np.inf):
                 continue
             there = here + cost_of(costs, edge)
-            if seen and there >= distance[head]:
+            if stamp[head] == seen and there >= distance[head]:
                 continue
-            bound = there + max(0.0, scale * potential[head] - beyond)
-            if bound >= limit:
+            key = there + max(0.0, scale * potential[head] - beyond) if steered else there
+            if key >= limit:
                 continue
-            if not seen:
-                stamp[head], position[head] = generation, ABSENT
-            distance[head], key[head], parent[head] = there, bound, edge
-            size = _push(key, position, work.heap, head, size)
+            stamp[head], distance[head], parent[head] = seen, there, edge
+            size = _push(keys, nodes, size, key, head)
     return False
 
 
@@ -249,7 +238,7 @@ def _relax(graph: Graph, costs: Any, node: int, parents: Ints32, work: Workspace
         head, there = graph.heads[edge], here + cost_of(costs, edge)
         if there < distance[head]:
             distance[head], parents[head] = there, edge
-            size = _push(distance, work.position, work.heap, head, size)
+            size = _push(work.keys, work.nodes, size, there, head)
     return size
 
 
@@ -258,17 +247,17 @@ def repair(graph: Graph, costs: Any, origin: int, parents: Ints32, work: Workspa
     """Make `parents`, a tree at other costs or all -1, the tree of shortest paths from `origin` at these.
 
     Leaves the distance of every node in `work`. First come the distances along the old tree: from each node climb
-    to one whose distance is known, marking the way in the heap. They can only be too long; the nodes that an edge
+    to one whose distance is known, marking the way in `nodes`. They can only be too long; the nodes that an edge
     makes nearer then start a Dijkstra search.
     """
-    distance, position, stack = work.distance, work.position, work.heap
+    distance, keys, nodes = work.distance, work.keys, work.nodes
     for node in range(len(parents)):
-        distance[node], position[node] = -1.0, ABSENT
+        distance[node] = -1.0
     distance[origin] = 0.0
     for node in range(len(parents)):
         depth, at = 0, node
         while distance[at] < 0.0 and parents[at] >= 0:
-            stack[depth] = at
+            nodes[depth] = at
             depth += 1
             at = graph.tails[parents[at]]
         if distance[at] < 0.0:
@@ -276,7 +265,7 @@ def repair(graph: Graph, costs: Any, origin: int, parents: Ints32, work: Workspa
         reached = distance[at]
         while depth > 0:
             depth -= 1
-            at = stack[depth]
+            at = nodes[depth]
             reached = reached + cost_of(costs, parents[at])
             distance[at] = reached
     size = 0
@@ -284,9 +273,9 @@ def repair(graph: Graph, costs: Any, origin: int, parents: Ints32, work: Workspa
         if distance[node] < np.inf and (node == origin or not graph.no_through[node]):
             size = _relax(graph, costs, node, parents, work, size)
     while size > 0:
-        node = _pop(distance, position, work.heap, size)
-        size -= 1
-        if node == origin or not graph.no_through[node]:
+        key, node = keys[0], nodes[0]
+        size = _pop(keys, nodes, size)
+        if key == distance[node] and (node == origin or not graph.no_through[node]):
             size = _relax(graph, costs, node, parents, work, size)
 
 
@@ -329,10 +318,10 @@ def tree(
     graph: Graph, costs: Floats, origin: int, potential: Floats, limit: float, work: Workspace
 ) -> tuple[Floats, Ints32]:
     """Find distance and parent edge of every node where distance plus potential is below `limit`."""
-    search(graph, costs, origin, -1, potential, 1.0, work.heap[:0], limit, work)
+    search(graph, costs, origin, -1, potential, 1.0, work.nodes[:0], limit, work)
     distances, parents = np.full(graph.indptr.size - 1, np.inf), np.full(graph.indptr.size - 1, np.int32(-1))
     for node in range(len(distances)):
-        if work.stamp[node] == work.generation[0]:
+        if work.stamp[node] >= work.generation[0]:
             distances[node], parents[node] = work.distance[node], work.parent[node]
     return distances, parents
 
@@ -367,17 +356,17 @@ def straighten(graph: Graph, costs: Floats, path: Ints32, stretch: float, to_go:
 @kernel
 def without_loops(graph: Graph, walk: Ints32, work: Workspace) -> Ints32:
     """Cut out of a walk whatever lies between two visits to a node."""
-    generation = work.generation[0] + 1
+    generation = work.generation[0] + 2
     work.generation[0] = generation
     path, length = np.empty(len(walk), dtype=np.int32), 0
-    work.stamp[graph.tails[walk[0]]], work.position[graph.tails[walk[0]]] = generation, 0
+    work.stamp[graph.tails[walk[0]]], work.place[graph.tails[walk[0]]] = generation, 0
     for edge in walk:
         head = graph.heads[edge]
         path[length] = edge
         length += 1
         if work.stamp[head] == generation:
-            for cut in path[work.position[head] : length - 1]:
+            for cut in path[work.place[head] : length - 1]:
                 work.stamp[graph.heads[cut]] = 0
-            length = work.position[head]
-        work.stamp[head], work.position[head] = generation, length
+            length = work.place[head]
+        work.stamp[head], work.place[head] = generation, length
     return path[:length].copy()

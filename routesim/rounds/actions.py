@@ -234,6 +234,7 @@ class PathList(ActionSet):
         edges, positions = np.unique(flat, return_inverse=True)
         rows = PathRows(np.concatenate(([0], np.cumsum(lengths))), positions.astype(np.int32))
         self._set(paths=checked, edges=edges, rows=rows, network=network)
+        self._set(parts=(range(len(checked)),), longest=int(lengths.max()))
 
     @classmethod
     def join(cls, sets: Sequence["PathList"], network: RoadNetwork | None) -> tuple["PathList", tuple[range, ...]]:
@@ -256,16 +257,6 @@ class PathList(ActionSet):
     def together(self) -> "PathList":  # type: ignore[override]  # read only
         """The list itself."""
         return self
-
-    @property
-    def parts(self) -> tuple[range, ...]:  # type: ignore[override]  # read only
-        """All numbers, those of the one pair."""
-        return (range(len(self.paths)),)
-
-    @cached_property
-    def longest(self) -> int:  # type: ignore[override]  # read only
-        """The number of edges of the longest path."""
-        return int(np.diff(self.rows.indptr).max())
 
     @cached_property
     def matrix(self) -> "csr_array[Any]":
@@ -299,8 +290,9 @@ class WholeGraph(ActionSet):
     paths: ClassVar[None] = None  # type: ignore[misc]  # nobody lists them
 
     def __init__(self, network: RoadNetwork, origin: int, destination: int) -> None:
-        edges = np.arange(network.n_edges)
-        self._set(edges=edges, graph=network.graph, ends=(origin, destination), network=network)
+        graph, ends = network.graph, (origin, destination)
+        self._set(edges=np.arange(network.n_edges), graph=graph, ends=ends, network=network)
+        self._set(parts=(ends,), longest=graph.n_nodes - 1)
 
     @classmethod
     def join(
@@ -324,16 +316,6 @@ class WholeGraph(ActionSet):
     def together(self) -> "WholeGraph":  # type: ignore[override]  # read only
         """The graph itself."""
         return self
-
-    @property
-    def parts(self) -> tuple[tuple[int, int], ...]:  # type: ignore[override]  # read only
-        """The two nodes of the one pair."""
-        return (self.ends,)
-
-    @property
-    def longest(self) -> int:  # type: ignore[override]  # read only
-        """The most edges a simple path can have."""
-        return self.graph.n_nodes - 1
 
     @cached_property
     def _workspace(self) -> Workspace:
@@ -366,26 +348,7 @@ class SeveralPairs(ActionSet):
         alike: Any = [one.together for one in sets]
         together, parts = type(sets[0].together).join(alike, network)
         self._set(together=together, parts=parts, rates=shares / shares.sum())
-
-    @property
-    def paths(self) -> tuple[tuple[int, ...], ...] | None:  # type: ignore[override]  # read only
-        """The paths of all pairs; None on whole graphs."""
-        return self.together.paths
-
-    @property
-    def edges(self) -> Ints:  # type: ignore[override]  # read only
-        """The edges of all pairs."""
-        return self.together.edges
-
-    @property
-    def network(self) -> RoadNetwork | None:  # type: ignore[override]  # read only
-        """The roads that all pairs are on."""
-        return self.together.network
-
-    @property
-    def longest(self) -> int:  # type: ignore[override]  # read only
-        """The number of edges of the longest action of any pair."""
-        return self.together.longest
+        self._set(paths=together.paths, edges=together.edges, longest=together.longest, network=network)
 
     def draw_pairs(self, rng: np.random.Generator) -> DrawnPairs:
         """Return what draws the pair of each round, by the rates."""
@@ -397,6 +360,6 @@ class SeveralPairs(ActionSet):
 
     def without_network(self) -> Self:
         """Return the same actions without the roads they are on, to travel lightly."""
-        light = copy(self)
+        light = super().without_network()
         light._set(together=self.together.without_network())
         return light

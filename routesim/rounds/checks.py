@@ -3,9 +3,9 @@
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from routesim.arrays import Floats
+from routesim.arrays import Floats, Ints
 from routesim.checks import numbers, whole
 from routesim.errors import InputError
 
@@ -15,9 +15,7 @@ def checked_window(window: int) -> int:
     return whole("window", window, least=0)
 
 
-def congestion_table(
-    congestion: Callable[[NDArray[np.int64]], NDArray[np.float64]], n_edges: int, window: int
-) -> Floats:
+def congestion_table(congestion: Callable[[Ints], Floats], n_edges: int, window: int) -> Floats:
     """Return the multiplier of each edge at each count, from a function that works element by element."""
     if not callable(congestion) or isinstance(congestion, type):
         raise InputError(f"congestion is a function of counts such as congestion.Inverse(), got {congestion!r}")
@@ -66,7 +64,7 @@ def checked_range(given: tuple[ArrayLike, ArrayLike], n_edges: int) -> tuple[Flo
         raise InputError(f"reward_range is (low, high), numbers or one per edge each, got {given!r:.80}") from None
     if np.isnan(low).any() or not np.isfinite(high).all() or (low > high).any():
         raise InputError(f"reward_range is (low, high) with low <= high and a finite high, got {given!r}")
-    return low, high
+    return np.ascontiguousarray(low), np.ascontiguousarray(high)
 
 
 def reward_range_of(rewards: Floats, given: tuple[ArrayLike, ArrayLike] | None) -> tuple[Floats, Floats]:
@@ -75,7 +73,7 @@ def reward_range_of(rewards: Floats, given: tuple[ArrayLike, ArrayLike] | None) 
     if given is not None:
         low, high = checked_range(given, edges)
     elif rewards.min() < 0 and rewards.max() <= 0:
-        low, high = np.full(edges, -np.inf), rewards[:, 0]
+        low, high = np.full(edges, -np.inf), np.ascontiguousarray(rewards[:, 0])
     else:
         low, high = np.zeros(edges), np.ones(edges)
     outside = (rewards < low[:, np.newaxis]) | (rewards > high[:, np.newaxis])
@@ -86,7 +84,7 @@ def reward_range_of(rewards: Floats, given: tuple[ArrayLike, ArrayLike] | None) 
             f"the mean reward of edge {edge} at count {count} is {rewards[edge, count]:g}, outside the range "
             f"{low[edge]:g} to {high[edge]:g}{hint}"
         )
-    return np.ascontiguousarray(low), np.ascontiguousarray(high)
+    return low, high
 
 
 def check_non_increasing(rewards: Floats) -> None:

@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple, Self, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from routesim.arrays import Floats, Ints, Ints32
 from routesim.checks import numbers
 from routesim.errors import InputError
 from routesim.rounds.actions import ActionSet
+from routesim.rounds.bases import NEVER, ContextBases, SameBases
 from routesim.rounds.checks import (
     check_non_increasing,
     checked_noise,
@@ -23,7 +24,7 @@ from routesim.rounds.checks import (
     congestion_table,
     reward_range_of,
 )
-from routesim.rounds.kernels import Bases, Payment, RoundArrays, Seen, Tallied, Trace, play_table
+from routesim.rounds.kernels import Payment, RoundArrays, Seen, Tallied, Trace, play_table
 from routesim.rounds.numbering import Action
 from routesim.rounds.window import WindowState, enter
 from routesim.storage.state import (
@@ -44,7 +45,6 @@ from routesim.travellers.contexts import Contexts
 Knowledge: TypeAlias = Literal["nothing", "free_flow", "congestion", "rewards"]
 
 _NOISE_BLOCK = 1 << 15
-_NEVER = int(np.iinfo(np.int64).max)
 
 
 class Observation(NamedTuple):
@@ -144,8 +144,8 @@ class EdgeUses(NamedTuple):
     `ratios` are those of the mean reward that the uses met: 1 for an edge nobody had used inside the window.
     """
 
-    edges: NDArray[np.int64]
-    uses: NDArray[np.int64]
+    edges: Ints
+    uses: Ints
     ratios: Floats
 
 
@@ -158,6 +158,9 @@ class RoundEnvironment:
     (travel times) from minus infinity to the reward of the empty road.
 
     Created ready for round 0; `reset` starts over with another noise generator.
+
+    An environment of another kind says what differs by `_reward_range`, `_paid_by` and `_bases_of`; see
+    `ContextualEnvironment`.
 
     >>> import routesim as rs
     >>> two_roads = rs.RoundEnvironment.from_congestion(
@@ -180,8 +183,8 @@ class RoundEnvironment:
         self.window = checked_window(window)
         self.rewards = checked_rewards(rewards, actions.n_edges, self.window)
         self.noise_std = checked_noise(noise_std, actions.n_edges)
-        check_non_increasing(self.rewards)
-        self.low, self.high = reward_range_of(self.rewards, reward_range)
+        self.low, self.high = self._reward_range(reward_range)
+        self.free_flow_rewards = self.rewards[:, 0]
         self.rewards.setflags(write=False)
         self.reset(np.random.default_rng(0))
 
@@ -190,7 +193,7 @@ class RoundEnvironment:
         cls,
         actions: ActionSet,
         base: ArrayLike,
-        congestion: Callable[[NDArray[np.int64]], NDArray[np.float64]],
+        congestion: Callable[[Ints], Floats],
         window: int,
         noise_std: ArrayLike,
         *,
@@ -212,16 +215,29 @@ class RoundEnvironment:
             self.low,
             self.high,
             self.noise_std,
-            free_flow_rewards=self.rewards[:, 0] if knows == "free_flow" else None,
+            free_flow_rewards=self.free_flow_rewards if knows == "free_flow" else None,
             rewards=self.rewards if knows == "rewards" else None,
             rounds=rounds,
         )
 
-    def reset(self, rng: np.random.Generator, rounds: int | None = None) -> None:  # noqa: ARG002 - rounds never run out
-        """Empty the roads, go back to round 0, and draw noise from `rng` from now on, for `rounds` rounds if known."""
+    def _reward_range(self, given: tuple[ArrayLike, ArrayLike] | None) -> tuple[Floats, Floats]:
+        """Return the lowest and highest mean reward a learner is told of each edge; refuse rewards that rise."""
+        check_non_increasing(self.rewards)
+        return reward_range_of(self.rewards, given)
+
+    def _paid_by(self) -> Payment:
+        """Return what is paid on top of the bases, and for which edges noise is drawn."""
+        return Payment(self.rewards, self.noise_std, every_edge=False)
+
+    def _bases_of(self, rng: np.random.Generator, rounds: int | None) -> SameBases | ContextBases:  # noqa: ARG002
+        """Return the bases of the coming rounds, of which there are `rounds` if that is known."""
+        return SameBases(self.actions.n_edges)
+
+    def reset(self, rng: np.random.Generator, rounds: int | None = None) -> None:
+        """Empty the roads, go back to round 0, and draw from `rng` from now on, for `rounds` rounds if known."""
+        self._bases = self._bases_of(rng, rounds)
+        self._payment = self._paid_by()
         self._rng = rng
-        self._payment = Payment(self.rewards, self.noise_std, every_edge=False)
-        self._bases = Bases(np.ones((1, self.actions.n_edges)), 0, _NEVER)
         self._pairs = self.actions.draw_pairs(rng)
         self._numbering = self.actions.numbering()
         self._recent = WindowState.empty(self.window, self.actions.n_edges)
@@ -237,11 +253,11 @@ class RoundEnvironment:
         state |= collect(self._recent, "ring") | collect(self._seen, "met")
         state |= {"round": np.array(self._clock[0]), "noise": self._noise[int(self._clock[1]) :].copy()}
         state |= join(rng=rng_state(self._rng), routes=self._numbering.state())
-        return state | self._pairs.state()
+        return state | self._pairs.state() | self._bases.state()
 
     def restore(self, state: State) -> None:
         """Take up a state, right after `reset` with the same arguments as when it was made."""
-        now = whole_from(state, "round", 0, _NEVER)
+        now = whole_from(state, "round", 0, NEVER)
         self._pair = whole_from(state, "pair", 0, self.actions.n_pairs - 1)
         put_back(self, state, "expected_reward")
         self._seen.met[:] = taken(state, "met", self._seen.met)
@@ -251,6 +267,7 @@ class RoundEnvironment:
         self._noise = named(state, "noise", np.float64, 1)
         restore_rng(self._rng, part(state, "rng"))
         self._pairs.restore(state)
+        self._bases.restore(state, now)
         recent = self._recent.last(now)
         check_numbers("the last actions", np.array(recent, dtype=np.int64), len(self._numbering.paths))
         self._recent.counts[:] = 0
@@ -276,22 +293,32 @@ class RoundEnvironment:
         return self._numbering.number(action, self._pair)
 
     def observe(self) -> Observation:
-        """Return what can be seen before the coming round."""
+        """Return what can be seen before the coming round, its features among it where rounds have contexts."""
         now = int(self._clock[0])
+        return self._observed(now, self._bases.features(now))
+
+    def observe_roads(self) -> Observation:
+        """Return what `observe` does without the features, of which there are none once known contexts have ended."""
+        return self._observed(int(self._clock[0]), None)
+
+    def _observed(self, now: int, features: Floats | None) -> Observation:
         history = self._numbering.history(self._recent.last(now))
         counts = self._recent.counts.view()
         counts.setflags(write=False)
-        return Observation(now, history, counts, self._pair)
+        return Observation(now, history, counts, self._pair, features)
 
     def step(self, action: Action) -> Feedback:
         """Play `action` for one round; its expected reward is then in `expected_reward`, for the record only."""
         number = self.number(action)
+        now = int(self._clock[0])
+        features = self._bases.features(now)
         self._make_room()
-        self.expected_reward, paid = self._arrays().play(number)
+        self.expected_reward, paid = self._arrays(now).play(number)
         edges = self._numbering.rows.of(number)
         counts, rewards = self._seen.counts[: len(edges)].copy(), self._seen.rewards[: len(edges)].copy()
         self._pair = self._pairs.draw()
-        return Feedback(self._numbering.action(number), paid, edges, counts, rewards)
+        shown = None if features is None else features[edges]
+        return Feedback(self._numbering.action(number), paid, edges, counts, rewards, shown)
 
     def play(self, policy: Ints32, tally: Tally, trace: Trace) -> int:
         """Play a table of actions by history until `tally` or `trace` is full; return the number of rounds.
@@ -312,14 +339,16 @@ class RoundEnvironment:
         while played < rounds and not tally.full:
             self._make_room()
             stretch, tally.full = play_table(
-                policy, n_actions, played, self._arrays(), tally.arrays, trace.part(played, rounds)
+                policy, n_actions, played, self._arrays(int(self._clock[0])), tally.arrays, trace.part(played, rounds)
             )
             played += stretch
         return played
 
-    def _arrays(self) -> RoundArrays:
+    def _arrays(self, now: int) -> RoundArrays:
+        """Return what kernels play rounds on, from round `now` on."""
+        bases = self._bases.at(now)
         return RoundArrays(
-            self._numbering.rows, self._recent, self._payment, self._bases, self._noise, self._clock, self._seen
+            self._numbering.rows, self._recent, self._payment, bases, self._noise, self._clock, self._seen
         )
 
     def _make_room(self) -> None:

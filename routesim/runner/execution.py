@@ -9,12 +9,13 @@ from pathlib import Path
 from time import monotonic
 from typing import Any, NamedTuple
 
+import routesim
 from routesim.checks import whole
 from routesim.errors import RoutesimError
 from routesim.results.run import Scalar
 from routesim.runner.cluster import do_on_cluster
 from routesim.runner.local import Crew, cores
-from routesim.runner.outputs import Finished, ReportJob, about_scenario, versions
+from routesim.runner.outputs import Finished, ReportJob, about_scenario
 from routesim.runner.sweep import write_sweep
 from routesim.runner.units import units
 from routesim.runner.work import Job, UnitJob
@@ -59,19 +60,21 @@ def run_scenario(
     workers: int | None = None,
     scheduler: str | None = None,
     resume: bool = False,
+    overwrite: bool = False,
     watch: Callable[[Standing], None] | None = None,
 ) -> Outcome:
     """Run a scenario and leave its results in `folder`.
 
     The numbers do not depend on `workers`, the processes on this machine (None: one a core), nor on the machines
     behind `scheduler`, the address of a Dask scheduler. A run that is stopped, killed or out of disk goes on with
-    `resume`, to the same numbers. `watch` is told now and then how far it is.
+    `resume`, to the same numbers. The result of another scenario in `folder` is replaced only with `overwrite`. `watch`
+    is called now and then with how far it is.
     """
     processes = cores() if workers is None else whole("workers", workers, least=1)
     target, started, clock = Path(folder), datetime.now(UTC), monotonic()
-    identity = Identity(to_toml(scenario), fingerprint(scenario), versions()["routesim"])
+    identity = Identity(to_toml(scenario), fingerprint(scenario), routesim.__version__)
     at_points = [(_point_name(number, at), at, one, units(one)) for number, (at, one) in enumerate(points(scenario))]
-    workspace = open_workspace(target, identity, resume=resume)
+    workspace = open_workspace(target, identity, resume=resume, overwrite=overwrite)
     if workspace is None:
         return Outcome(target, read_summary(target))
     try:
@@ -138,7 +141,7 @@ class _Progress:
         self._done = {job.target: job.total if job.target.is_dir() else 0 for job in jobs}
         self._total = sum(job.total for job in jobs)
         self._finished = {job.target for job in jobs if job.target.is_dir()}
-        self._watch, self._now = watch, ""
+        self._watch = watch
         self.runs = len(jobs)
         self.say("starting")
 

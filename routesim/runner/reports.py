@@ -8,7 +8,9 @@ from routesim.report.summary import Group, Report
 from routesim.report.summary_rounds import RoadsPlayed, report_rounds
 from routesim.report.summary_traffic import RoadsDriven, report_traffic
 from routesim.runner.units import Part, Unit, city_environment, simulator
-from routesim.scenario.kinds import AnyScenario, CityScenario, TrafficScenario
+from routesim.scenario.city import CityScenario
+from routesim.scenario.kinds import AnyScenario
+from routesim.scenario.traffic import TrafficScenario
 from routesim.traffic.simulator import TrafficSimulator
 
 # Closer than the simulation's own chance; large cities would take minutes to do better.

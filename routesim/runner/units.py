@@ -15,9 +15,11 @@ from routesim.results.run import Run, Scalar
 from routesim.results.thinned_traffic import TrafficRun
 from routesim.rounds.contextual import ContextualEnvironment
 from routesim.rounds.environment import RoundEnvironment
+from routesim.scenario.city import CityScenario
 from routesim.scenario.demands import bin_seconds
 from routesim.scenario.files import fingerprint
-from routesim.scenario.kinds import AnyScenario, CityScenario, TrafficScenario
+from routesim.scenario.kinds import AnyScenario
+from routesim.scenario.traffic import TrafficScenario
 from routesim.traffic.simulator import TrafficSimulator
 
 Part: TypeAlias = Run | TrafficRun
@@ -30,13 +32,15 @@ KEPT_ROWS = 10_000
 class Unit:
     """One run: a learner of the scenario in one of its settings, in one replication.
 
-    `total` is how much progress it reports in all: its rounds, or the vehicles to be expected (1 if not known).
+    `label` is the learner as people read it. `total` is how much progress it reports in all: its rounds, or the
+    vehicles to be expected (1 if not known).
     """
 
     scenario: AnyScenario
     setting_number: int
     setting: tuple[tuple[str, Scalar], ...]
     learner: int
+    label: str
     replication: int
     total: int
 
@@ -48,18 +52,6 @@ class Unit:
         """A name that no other unit of the scenario has, fit for a folder."""
         safe = re.sub(r"[^A-Za-z0-9]+", "-", self.scenario.learners[self.learner].name)
         return f"s{self.setting_number}-l{self.learner}-{safe}-r{self.replication:05d}"
-
-    @property
-    def label(self) -> str:
-        """The learner as people read it."""
-        label: str = self.scenario.learners[self.learner].label
-        return label
-
-    @property
-    def title(self) -> str:
-        """The setting and the learner as people read them."""
-        words = ", ".join(f"{name} {value}" for name, value in self.setting)
-        return f"{words}: {self.label}" if words else self.label
 
     def run(self, checkpoint: Path | None = None, progress: Progress | None = None) -> Part:
         """Run it; rounds go on from a `checkpoint` file that an interrupted run left, and traffic starts over."""
@@ -95,11 +87,12 @@ def units(scenario: AnyScenario) -> list[Unit]:
     else:
         total = scenario.rounds
         numbered = [words for words, _ in _settings(scenario)]
+    labels = [choice.label for choice in scenario.learners]
     return [
-        Unit(scenario, number, tuple(words.items()), learner, replication, total)
+        Unit(scenario, number, tuple(words.items()), learner, label, replication, total)
         for number, words in enumerate(numbered)
         for replication in range(scenario.replications)
-        for learner in range(len(scenario.learners))
+        for learner, label in enumerate(labels)
     ]
 
 

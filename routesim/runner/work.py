@@ -40,9 +40,6 @@ class Runnable(Protocol):
     def run(self, checkpoint: Path | None = None, progress: Progress | None = None) -> Savable:
         """Do it, from `checkpoint` on if that is there, and the same to the last bit in every process."""
 
-    def load(self, folder: Path, /) -> Savable:
-        """Read a part that was saved."""
-
 
 class Job(Protocol):
     """Something to do in any process that sees the folder; it can be pickled."""

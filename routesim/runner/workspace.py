@@ -98,11 +98,13 @@ class RunFolder:
         names = sorted(path.name for path in fresh.iterdir())
         old = self.home / "old"
         old.mkdir(exist_ok=True)
-        earlier = read_summary(self.folder).get("files", [])
-        for name in [SUMMARY, *names, *(name for name in earlier if isinstance(name, str))]:
-            if Path(name).name == name and (self.folder / name).exists():
-                _remove(old / name)
-                (self.folder / name).rename(old / name)
+        # What the earlier summary lists comes from outside: it is compared with what is there, and never a path.
+        earlier = read_summary(self.folder).get("files")
+        replaced = {*names, *(name for name in (earlier if isinstance(earlier, list) else []) if isinstance(name, str))}
+        there = [path.name for path in self.folder.iterdir() if path.name in replaced and path.name != UNFINISHED]
+        for name in sorted(there, key=lambda name: name != SUMMARY):
+            _remove(old / name)
+            (self.folder / name).rename(old / name)
         sync(self.folder)
         for name in sorted(names, key=lambda name: name == SUMMARY):
             (fresh / name).rename(self.folder / name)
@@ -122,22 +124,20 @@ class RunFolder:
             self._lock = None
 
 
-def open_workspace(folder: Path, identity: Identity, *, resume: bool) -> RunFolder | None:
+def open_workspace(folder: Path, identity: Identity, *, resume: bool, overwrite: bool = False) -> RunFolder | None:
     """Return the place to work in, begun or to go on with; None if `folder` holds the finished result already.
 
-    Without `resume` a new run begins, unless that would throw away what an unfinished one has done. With it the
-    unfinished run goes on if it is the same one, and a new one begins where there is none.
+    Without `resume` a new run begins, unless that would throw away what an unfinished one has done, or the result of
+    another scenario, which takes `overwrite`. With `resume` the unfinished run goes on if it is the same one, and a new
+    one begins where there is none.
     """
     check_folder(folder)
     home = folder / UNFINISHED
-    if resume and not is_unfinished(folder) and (folder / SUMMARY).exists():
-        if read_summary(folder).get("scenario_sha256") != identity.scenario_sha256:
-            raise ResultsError(
-                f"{folder} holds the result of another scenario, seed or size; leave --resume out to replace it, "
-                "or name another folder with --out"
-            )
-        shutil.rmtree(home, ignore_errors=True)
-        return None
+    if not is_unfinished(folder) and (folder / SUMMARY).exists():
+        _check_finished(folder, identity, resume=resume, overwrite=overwrite)
+        if resume:
+            shutil.rmtree(home, ignore_errors=True)
+            return None
     made = [path for path in (folder, *folder.parents) if not path.exists()]
     with writing(folder):
         home.mkdir(parents=True, exist_ok=True)
@@ -167,8 +167,27 @@ def _begun(home: Path) -> Identity | None:
         return Identity(text, str(content["scenario_sha256"]), str(content["version"]))
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, KeyError, TypeError) as problem:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as problem:
         raise ResultsError(f"the unfinished run in {home.parent} cannot be read: {problem}") from problem
+
+
+def _check_finished(folder: Path, wanted: Identity, *, resume: bool, overwrite: bool) -> None:
+    """Refuse to take the result of another scenario for this one, or to replace it unasked."""
+    summary = read_summary(folder)
+    if summary.get("scenario_sha256") != wanted.scenario_sha256:
+        if resume or not overwrite:
+            raise ResultsError(
+                f"{folder} holds the result of another scenario, seed or size; replace it with --overwrite"
+                f"{' instead of --resume' if resume else ''}, or name another folder with --out"
+            )
+        return
+    versions = summary.get("versions")
+    made_by = versions.get("routesim") if isinstance(versions, dict) else None
+    if resume and made_by != wanted.version:
+        raise ResultsError(
+            f"the result in {folder} was made by routesim {made_by!s:.40}, and this is {wanted.version}; leave "
+            "--resume out to run it again with this version"
+        )
 
 
 def _check_same(folder: Path, begun: Identity, wanted: Identity) -> None:
@@ -190,7 +209,7 @@ def read_summary(folder: Path) -> dict[str, Any]:
     """Return the summary in a folder, empty if there is none that can be read."""
     try:
         content = json.loads((folder / SUMMARY).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     return content if isinstance(content, dict) else {}
 

@@ -1,7 +1,7 @@
-"""Things a scenario names: learners, routers and congestion functions, with their parameters beside the name."""
+"""Things a scenario names: learners, routers and congestion functions with their parameters, and who travels."""
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Literal, Self, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, GetJsonSchemaHandler, TypeAdapter, ValidationError, model_validator
 from pydantic.json_schema import JsonSchemaValue
@@ -15,6 +15,7 @@ from routesim.traffic.protocol import Router
 from routesim.traffic.routers import as_router, in_traffic
 from routesim.traffic.routers.base import RouterTraits
 from routesim.traffic.routers.compliant import CompliantRouter
+from routesim.travellers.features import Travellers
 
 
 class Frozen(BaseModel):
@@ -154,6 +155,24 @@ class RouterChoice(Choice):
         """The router as people read it, called informed where it knows how roads congest."""
         follow = "" if self.compliance == 1 else f", {self.compliance:.0%} follow"
         return super().label + follow + (" (informed)" if self.traits.informed else "")
+
+
+class TravellersChoice(Frozen):
+    """Who travels, and what bothers them: cost terms as in `routesim.travellers.features`, in seconds a unit."""
+
+    classes: dict[str, float] = Field(min_length=1, description="classes of travellers with their shares")
+    conditions: dict[str, float] = Field({}, description="conditions of a trip with their chances")
+    costs: dict[str, float] = Field(min_length=1, description="what one unit of each term costs, in seconds")
+    contexts: Literal["known", "stochastic"] = Field("stochastic", description="is every trip known beforehand?")
+
+    @model_validator(mode="after")
+    def _can_be_made(self) -> Self:
+        self.people()
+        return self
+
+    def people(self) -> Travellers:
+        """Return who travels."""
+        return Travellers(self.classes, self.conditions)
 
 
 def _checked(maker: Any, name: str, value: Any) -> Any:

@@ -1,6 +1,5 @@
 """Who wants to go where in a traffic scenario: a city's ready demand, listed pairs, or a file of trips or rates."""
 
-from pathlib import Path
 from typing import Any, Literal, Self
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
@@ -10,7 +9,7 @@ from routesim.demand.demand import HOUR_S, Demand
 from routesim.errors import InputError
 from routesim.roads.network import RoadNetwork
 from routesim.scenario.choices import Frozen
-from routesim.scenario.sources import Label
+from routesim.scenario.sources import Label, beside_scenario
 
 _TABLES = (".csv", ".parquet")
 
@@ -47,8 +46,7 @@ class DemandChoice(Frozen):
     def _beside_the_scenario(cls, file: str | None, info: ValidationInfo) -> str | None:
         if file is None:
             return None
-        folder = (info.context or {}).get("folder")
-        path = Path(file) if folder is None else Path(folder) / file
+        path = beside_scenario(file, info)
         if not path.is_file():
             raise InputError(f"there is no file {str(path)!r}")
         endings = (*_TABLES, ".tntp") if info.field_name == "od" else _TABLES

@@ -11,8 +11,9 @@ from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 from routesim.errors import RoutesimError, ScenarioError
 from routesim.registry import nearest
 from routesim.results.run import Scalar
+from routesim.scenario.base import LONGEST_TITLE
 from routesim.scenario.bundled import scenario_folder, scenario_names
-from routesim.scenario.kinds import KINDS, LONGEST_TITLE, AnyScenario
+from routesim.scenario.kinds import KINDS, AnyScenario
 
 _Tagged: TypeAlias = Annotated[AnyScenario, Field(discriminator="kind")]
 _SCENARIO: TypeAdapter[AnyScenario] = TypeAdapter(_Tagged)

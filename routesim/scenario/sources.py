@@ -18,6 +18,12 @@ Place: TypeAlias = tuple[float, float] | int | str
 """A node label, or longitude and latitude."""
 
 
+def beside_scenario(file: str, info: ValidationInfo) -> Path:
+    """Return the path of a file that a scenario names, relative to the scenario's own folder."""
+    folder = (info.context or {}).get("folder")
+    return Path(file) if folder is None else Path(folder) / file
+
+
 class RoadEdge(Frozen):
     """One road of a graph listed in the scenario."""
 
@@ -53,8 +59,7 @@ class RoadSource(Frozen):
     def _beside_the_scenario(cls, file: str | None, info: ValidationInfo) -> str | None:
         if file is None:
             return None
-        folder = (info.context or {}).get("folder")
-        path = Path(file) if folder is None else Path(folder) / file
+        path = beside_scenario(file, info)
         if not path.exists():
             raise InputError(f"there is no file {str(path)!r}")
         return str(path.resolve())

@@ -18,8 +18,8 @@ from routesim.learners.carcb import CARCB
 from routesim.roads.network import RoadNetwork
 from routesim.rounds.actions import ActionSet
 from routesim.rounds.environment import RoundEnvironment
+from routesim.scenario.city import City, CityScenario
 from routesim.scenario.files import load_scenario
-from routesim.scenario.kinds import City, CityScenario
 from routesim.travellers.features import TripSampler
 
 MOST_WINDOW = (1 << 16) - 1  # counts are stored in two bytes

@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from slow_twins import best_average_with_contexts, best_sequence, contextual_reward
 
 import routesim as rs
-from routesim.errors import InputError, TooManyStatesError
+from routesim.errors import TooManyStatesError
 from routesim.planning.contextual.exact import ContextualPlanner
 
 
@@ -125,20 +125,23 @@ def test_a_sample_of_equal_contexts_is_the_plan_without_contexts() -> None:
     assert_allclose([found.low, found.high], rs.plan(actions, base[:, None] * multipliers, 3).value, atol=1e-8)
 
 
-def test_a_certificate_from_fresh_contexts_holds_and_narrows() -> None:
+def test_after_every_history_the_best_action_gains_an_average_between_the_bounds() -> None:
     rng = np.random.default_rng(0)
-    actions = rs.ActionSet.arms(3)
+    actions, kinds = rs.ActionSet.arms(3), rng.random((4, 3))
     planner = ContextualPlanner(actions, 2, np.tile([1.0, 0.6, 0.3], (3, 1)))
-    kinds = rng.random((4, 3))
-    truth = best_average_with_contexts(actions, planner.multipliers, kinds, np.full(4, 0.25), 2)
-    values = planner.stationary(kinds[rng.integers(4, size=400)]).values
-    widths = []
-    for size in (400, 40_000):
-        proven = planner.certify(values, kinds[rng.integers(4, size=size)])
-        assert proven.low <= truth <= proven.high
-        widths.append(proven.high - proven.low)
-    assert widths[1] < 0.3 * widths[0]
-    assert widths[1] < 0.05
+    found = planner.stationary(kinds, max_sweeps=6)
+    assert found.sweeps == 6
+    for history in itertools.product(range(3), repeat=2):
+        gains = [
+            max(
+                contextual_reward(actions, planner.multipliers, bases, history, action)
+                + found.values[3 * history[1] + action]
+                for action in range(3)
+            )
+            - found.values[3 * history[0] + history[1]]
+            for bases in kinds
+        ]
+        assert found.low - 1e-12 <= np.mean(gains) <= found.high + 1e-12
 
 
 def test_too_many_histories_are_refused_by_name() -> None:
@@ -147,5 +150,3 @@ def test_too_many_histories_are_refused_by_name() -> None:
     paths = rs.ActionSet([tuple(range(place, place + 40)) for place in range(17)])
     with pytest.raises(TooManyStatesError, match="groups of edges"):
         ContextualPlanner(paths, 5, np.ones((paths.n_edges, 6)))
-    with pytest.raises(InputError, match="at least 2 contexts, got 1"):
-        ContextualPlanner(rs.ActionSet.arms(2), 1, np.ones((2, 2))).certify(np.zeros(2), np.ones((1, 2)))

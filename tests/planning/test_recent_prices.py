@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 import routesim as rs
 from routesim.planning import Planner
-from routesim.planning.edgewise.choices import PathSet
+from routesim.planning.edgewise.choices import PathSet, merge_edges
 from routesim.planning.edgewise.edge_models import HistoryModel
 from routesim.planning.edgewise.planner import plan_paths
 from routesim.planning.edgewise.prices import certified_bound
@@ -131,9 +131,10 @@ class TestSearch:
             assert plain.cycle is not None
             cycle = np.array(plain.cycle, np.int64)
             enough = plain.value + 2e-3 * abs(plain.value)
-            prices = find_recent_prices(plain.choices, plain.rewards, instance.window, plain.prices, cycle, enough)
+            merged, tables = merge_edges(instance.paths, instance.rewards)
+            prices = find_recent_prices(merged, tables, instance.window, plain.prices, cycle, enough)
             assert prices is not None
-            bound = certified_recent_bound(plain.choices, plain.rewards, instance.window, prices)
+            bound = certified_recent_bound(merged, tables, instance.window, prices)
             slack = 1e-9 * max(1.0, abs(upper))
             assert lower - slack <= bound <= plain.bound + slack
             if prices.shape[1] == 1 << instance.window:
@@ -154,7 +155,8 @@ class TestSearch:
             assert (plan.recent_prices is not None) == (plan.bound < plain.bound)
             if plan.recent_prices is not None:
                 closer += 1
-                again = certified_recent_bound(plan.choices, plan.rewards, instance.window, plan.recent_prices)
+                merged, tables = merge_edges(instance.paths, instance.rewards)
+                again = certified_recent_bound(merged, tables, instance.window, plan.recent_prices)
                 assert plan.bound == pytest.approx(again, rel=1e-12)
         assert closer >= 5
 

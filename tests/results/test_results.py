@@ -6,24 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from runs import made_up
 
 import routesim as rs
 from routesim.errors import InputError, ResultsError
 from routesim.storage.folders import write_folder
-
-
-def made_up(expected: list[float], replication: int = 0) -> rs.Run:
-    return rs.Run(
-        learner="Nobody",
-        actions=np.zeros(len(expected), dtype=np.int32),
-        expected_rewards=np.array(expected),
-        rewards=np.array(expected) + 0.1,
-        comparator_value=1.0,
-        comparator_bound=1.25,
-        seed=3,
-        replication=replication,
-        details={"epochs": 2, "informed": False},
-    )
 
 
 def test_regret_by_hand() -> None:

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from routesim.errors import NetworkError
-from routesim.roads.network import RoadNetwork, haversine_m
+from routesim.roads.network import RoadNetwork
+from routesim.roads.places import haversine_m
 
 
 def two_roads() -> RoadNetwork:

@@ -198,3 +198,13 @@ def test_contexts_need_a_list_of_paths_between_one_pair_of_ends() -> None:
     sets = rs.ActionSet.several([rs.ActionSet([(0,), (1,)]), rs.ActionSet([(2,), (3,)])], rates=[1, 1])
     with pytest.raises(InputError, match="one pair of ends"):
         rs.ContextualEnvironment(sets, [1.0], np.ones((5, 4, 1)), rs.congestion.Inverse(), 1, 0.1)
+
+
+def test_the_roads_are_seen_after_the_last_context() -> None:
+    world = bandit(rounds=2, window=3)
+    for _ in range(2):
+        world.step(1)
+    with pytest.raises(InputError, match="contexts of all 2 rounds are used up"):
+        world.observe()
+    seen = world.observe_roads()
+    assert (seen.round, seen.history, seen.counts.tolist(), seen.features) == (2, (1, 1), [0, 2, 0], None)

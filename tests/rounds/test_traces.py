@@ -11,49 +11,22 @@ from hypothesis import given
 from hypothesis import strategies as some
 from numpy.testing import assert_allclose, assert_array_equal
 from pyarrow import parquet
-from test_results import made_up
+from runs import made_up, same
 from worlds import ROUNDS, WORLDS, arms, contexts
 
 import routesim as rs
 from routesim.errors import InputError, ResultsError
+from routesim.results.run import ThinnedRun
 from routesim.rounds.environment import EdgeUses
 from routesim.rounds.kernels import Trace
-from routesim.rounds.trace import TraceKeeper, count_plays, equal_ends
-
-COLUMNS = (
-    "actions",
-    "expected_rewards",
-    "rewards",
-    "ends",
-    "plays",
-    "play_rewards",
-    "quantiles",
-    "step_ends",
-    "comparator_rewards",
-)
-
-
-def same(one: rs.Run, other: rs.Run) -> None:
-    for column in COLUMNS:
-        ours, theirs = getattr(one, column), getattr(other, column)
-        assert (ours is None) == (theirs is None), column
-        if ours is not None:
-            assert ours.dtype == theirs.dtype
-            assert_array_equal(ours, theirs, err_msg=column)
-    assert (one.edge_uses is None) == (other.edge_uses is None)
-    for ours, theirs in zip(one.edge_uses or (), other.edge_uses or (), strict=True):
-        assert ours.dtype == theirs.dtype
-        assert_array_equal(ours, theirs)
-    assert one.window == other.window
-    assert one.summary() == other.summary()
-    assert one.paths == other.paths
+from routesim.rounds.trace import KeptTrace, TraceKeeper, count_plays, equal_ends
 
 
 def test_rows_by_hand() -> None:
     full = made_up([0.5, 1.0, 0.0, 2.0, 1.0])
     full.actions[:] = [0, 1, 1, 2, 0]
     run = full.thinned(2)
-    assert run.ends is not None
+    assert isinstance(run, ThinnedRun)
     assert run.ends.tolist() == [3, 5]
     assert run.rounds == 5
     assert run.actions.tolist() == [1, 0]
@@ -73,7 +46,6 @@ def test_rows_by_hand() -> None:
 def test_rows_are_thinned_again() -> None:
     full = made_up([float(value) for value in range(10)])
     twice = full.thinned(5).thinned(2)
-    assert twice.ends is not None
     assert twice.ends.tolist() == [6, 10]
     assert_allclose(twice.expected_rewards, [2.5, 7.5])
     assert_array_equal(twice.plays, full.plays)
@@ -94,7 +66,7 @@ def test_plays_by_hand() -> None:
 def test_rows_kept_while_playing_are_those_of_the_full_trace(name: str) -> None:
     learner = rs.CARCB() if "contexts" in name else rs.CARMAB(confidence=1)
     full = rs.run(WORLDS[name](), learner, ROUNDS, seed=1)
-    assert full.ends is None
+    assert type(full) is rs.Run
     for keep in (1, 47, ROUNDS):
         run = rs.run(WORLDS[name](), learner, ROUNDS, seed=1, keep=keep)
         assert len(run.actions) <= keep
@@ -102,9 +74,7 @@ def test_rows_kept_while_playing_are_those_of_the_full_trace(name: str) -> None:
         assert run.comparator_value == pytest.approx(full.comparator_value, rel=1e-12)
         values = {name: getattr(run, name) for name in ("comparator_value", "comparator_bound")}
         same(run, replace(full.thinned(keep), **values))
-        if run.ends is None:
-            assert keep == ROUNDS
-            continue
+        assert isinstance(run, ThinnedRun) == (keep < ROUNDS)
         for curve in ("average_regret", "average_regret_upper", "average_realised_regret", "regret"):
             assert_allclose(getattr(run, curve), getattr(full, curve)[run.ends - 1], rtol=1e-9, atol=1e-9)
 
@@ -123,7 +93,7 @@ def test_step_by_step_and_compiled_rows_are_the_same() -> None:
 def test_stretches_and_cuts_change_nothing(rounds: int, keep: int, stretches: list[int], seed: int) -> None:
     rng = np.random.default_rng(seed)
     given_rounds = Trace(rng.integers(0, 5, rounds).astype(np.int32), rng.normal(size=rounds), rng.normal(size=rounds))
-    at_once, in_parts = TraceKeeper(rounds, keep), TraceKeeper(rounds, keep)
+    at_once, in_parts = TraceKeeper.keeping(rounds, keep), TraceKeeper.keeping(rounds, keep)
 
     def advance(keeper: TraceKeeper, played: int) -> None:
         before = keeper.now // size_of_step * size_of_step
@@ -144,18 +114,17 @@ def test_stretches_and_cuts_change_nothing(rounds: int, keep: int, stretches: li
         advance(in_parts, size)
         turn += 1
         saved, rows = in_parts.state(), in_parts.rows(0)
-        in_parts = TraceKeeper(rounds, keep)
+        in_parts = TraceKeeper.keeping(rounds, keep)
         in_parts.restore(saved, rows)
     one, other = at_once.kept(), in_parts.kept()
     for ours, theirs in zip((*one[:-1], *one.edge_uses), (*other[:-1], *other.edge_uses), strict=True):
         assert_array_equal(ours, theirs)
-    if one.ends is None:
+    if isinstance(one, KeptTrace):
         assert_array_equal(one.expected_rewards, given_rounds.expected_rewards)
         return
     size = int(one.ends[0])
     by_hand = [float(sum(given_rounds.rewards[first : first + size])) for first in range(0, rounds, size)]
     assert_allclose(one.rewards * np.diff(one.ends, prepend=0), by_hand, atol=1e-12)
-    assert one.plays is not None
     plays, earned = count_plays(given_rounds.actions, given_rounds.expected_rewards, equal_ends(rounds, 48))
     assert_array_equal(one.plays, plays)
     assert_array_equal(one.play_rewards, earned)
@@ -189,6 +158,7 @@ def test_a_thinned_run_survives_the_disk(tmp_path: Path, known: bool) -> None:
     run.save(tmp_path / "run", keep=9)
     back = rs.Run.load(tmp_path / "run")
     same(back, run.thinned(9))
+    assert isinstance(back, ThinnedRun)
     assert len(back.actions) == 9
     assert parquet.read_schema(tmp_path / "run" / "rounds.parquet").names == [
         "action",
@@ -199,7 +169,10 @@ def test_a_thinned_run_survives_the_disk(tmp_path: Path, known: bool) -> None:
     ]
     assert parquet.read_schema(tmp_path / "run" / "plays.parquet").names == ["step", "action", "uses", "reward"]
     run.save(tmp_path / "run")
-    same(rs.Run.load(tmp_path / "run"), run)
+    full = rs.Run.load(tmp_path / "run")
+    same(full, run)
+    assert type(full) is rs.Run
+    assert full.ends.tolist() == list(range(1, 101))
     assert not (tmp_path / "run" / "plays.parquet").exists()
 
 
@@ -259,20 +232,14 @@ def test_bad_input_is_named() -> None:
         rs.run(arms(), rs.UCB1(), 10, keep=0)
     with pytest.raises(InputError, match=r"keep must be a whole number, got 2\.5"):
         rs.replicate(arms(), rs.UCB1(), 10, replications=2, keep=2.5)
-    uncounted = replace(made_up([1.0, 2.0]).thinned(1), recorded_plays=None)
-    with pytest.raises(InputError, match="nobody counted"):
-        _ = uncounted.plays
 
 
 def test_percentiles_of_long_runs_come_from_a_sample() -> None:
     full = rs.run(arms(), rs.CARMAB(confidence=1), 200_000, seed=3)
     thin = rs.run(arms(), rs.CARMAB(confidence=1), 200_000, seed=3, keep=100)
-    assert full.quantiles is not None
-    assert thin.quantiles is not None
     # Rewards are few numbers, each with its share: nearly all percentiles are hit exactly.
     assert np.mean(np.isclose(full.quantiles, thin.quantiles)) > 0.95
     assert thin.quantiles[[0, -1]].tolist() == [full.expected_rewards.min(), full.expected_rewards.max()]
-    assert replace(thin, recorded_quantiles=None).quantiles is None
 
 
 def test_replications_are_thinned_too() -> None:

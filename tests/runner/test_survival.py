@@ -194,7 +194,7 @@ def test_a_full_disk_leaves_the_earlier_result(
         (place / "filler").write_bytes(b"")
         free = shutil.disk_usage(place).free
         (place / "filler").write_bytes(b"x" * max(0, free - room * 1024))
-        out = routesim(*words, "--seed", "1", cwd=tmp_path)
+        out = routesim(*words, "--seed", "1", "--overwrite", cwd=tmp_path)
         assert (out.returncode, out.stderr.count("\n")) == (2, 1), out.stderr
         assert "No space left on device" in out.stderr or "is there room on the disk?" in out.stderr
         there = everything(place / "run")
@@ -202,7 +202,8 @@ def test_a_full_disk_leaves_the_earlier_result(
         shutil.rmtree(place / "run" / ".unfinished", ignore_errors=True)
     (place / "filler").unlink()
     assert routesim(*words, "--seed", "1", "--resume", cwd=tmp_path).returncode == 2  # the result of seed 0 is there
-    assert routesim(*words, "--seed", "1", cwd=tmp_path).returncode == 0
+    assert "--overwrite" in routesim(*words, "--seed", "1", cwd=tmp_path).stderr
+    assert routesim(*words, "--seed", "1", "--overwrite", cwd=tmp_path).returncode == 0
     assert everything(place / "run")["summary.json"] != earlier["summary.json"]
 
 

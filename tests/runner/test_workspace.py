@@ -12,8 +12,8 @@ MINE = Identity("rounds = 10\nseed = 0\n", "a" * 64, "1.0")
 OTHER = Identity("rounds = 20\nseed = 0\n", "b" * 64, "1.0")
 
 
-def begin(folder: Path, identity: Identity = MINE, *, resume: bool = False) -> RunFolder:
-    workspace = open_workspace(folder, identity, resume=resume)
+def begin(folder: Path, identity: Identity = MINE, *, resume: bool = False, overwrite: bool = False) -> RunFolder:
+    workspace = open_workspace(folder, identity, resume=resume, overwrite=overwrite)
     assert workspace is not None
     return workspace
 
@@ -31,7 +31,14 @@ def write(text: str, identity: Identity = MINE, *more: str):
             (folder / name / "values").write_text(text)
         files = ["summary.json", "values", *more]
         (folder / "summary.json").write_text(
-            json.dumps({"scenario_sha256": identity.scenario_sha256, "files": files, "text": text})
+            json.dumps(
+                {
+                    "scenario_sha256": identity.scenario_sha256,
+                    "versions": {"routesim": identity.version},
+                    "files": files,
+                    "text": text,
+                }
+            )
         )
 
     return fill
@@ -55,7 +62,11 @@ def test_a_new_result_takes_the_place_of_the_earlier_one_and_leaves_what_is_not_
     workspace.finish(write("first", MINE, "points", "gone"))
     workspace.close(forget_if_empty=False)
     (tmp_path / "run" / "notes").write_text("mine")
-    workspace = begin(tmp_path / "run", OTHER)
+    with pytest.raises(
+        ResultsError, match="holds the result of another scenario, seed or size; replace it with --over"
+    ):
+        begin(tmp_path / "run", OTHER)
+    workspace = begin(tmp_path / "run", OTHER, overwrite=True)
     assert names(tmp_path / "run") == [".unfinished", "gone", "notes", "points", "summary.json", "values"]
     workspace.finish(write("second", OTHER, "points"))
     workspace.close(forget_if_empty=False)
@@ -92,7 +103,7 @@ def test_a_run_that_got_nowhere_leaves_nothing(tmp_path: Path) -> None:
     begin(tmp_path / "runs" / "run").close(forget_if_empty=True)
     assert names(tmp_path) == []
     begin(tmp_path / "run").close(forget_if_empty=False)  # killed before anything was done
-    begin(tmp_path / "run", OTHER).close(forget_if_empty=True)
+    begin(tmp_path / "run", OTHER, overwrite=True).close(forget_if_empty=True)
 
 
 def test_two_runs_do_not_share_a_folder(tmp_path: Path) -> None:
@@ -110,7 +121,7 @@ def test_an_end_while_the_result_is_put_in_place_loses_nothing(
     workspace = begin(tmp_path / "run")
     workspace.finish(write("first"))
     workspace.close(forget_if_empty=False)
-    workspace = begin(tmp_path / "run", OTHER)
+    workspace = begin(tmp_path / "run", OTHER, overwrite=True)
     leave_part(workspace)
 
     class Killed(BaseException):
@@ -150,3 +161,49 @@ def test_an_end_while_the_result_is_put_in_place_loses_nothing(
     assert names(tmp_path / "run") == ["summary.json", "values"]
     assert json.loads((tmp_path / "run" / "summary.json").read_text())["text"] == "second"
     assert (tmp_path / "run" / "values").read_text() == "second"
+
+
+@pytest.mark.parametrize(
+    "listed",
+    [[".."], ["."], ["/"], [""], ["../beside"], [".unfinished"], [".unfinished/parts"], [None, 3, {}], "..", {"a": 1}],
+)
+def test_no_name_in_a_summary_leads_out_of_the_folder(listed: object, tmp_path: Path) -> None:
+    beside = tmp_path / "beside"
+    beside.mkdir()
+    (beside / "kept").write_text("old")
+    workspace = begin(tmp_path / "run")
+    workspace.finish(write("first"))
+    workspace.close(forget_if_empty=False)
+    summary = json.loads((tmp_path / "run" / "summary.json").read_text())
+    (tmp_path / "run" / "summary.json").write_text(json.dumps({**summary, "files": listed}))
+    workspace = begin(tmp_path / "run")
+    leave_part(workspace)
+    workspace.finish(write("second"))
+    workspace.close(forget_if_empty=False)
+    assert names(tmp_path) == ["beside", "run"]
+    assert names(tmp_path / "run") == ["summary.json", "values"]
+    assert (tmp_path / "run" / "values").read_text() == "second"
+    assert (beside / "kept").read_text() == "old"
+
+
+def test_a_finished_result_of_another_version_is_named(tmp_path: Path) -> None:
+    workspace = begin(tmp_path / "run")
+    workspace.finish(write("first"))
+    workspace.close(forget_if_empty=False)
+    with pytest.raises(ResultsError, match=r"made by routesim 1\.0, and this is 2\.0; leave --resume out"):
+        begin(tmp_path / "run", MINE._replace(version="2.0"), resume=True)
+    begin(tmp_path / "run", MINE._replace(version="2.0")).close(forget_if_empty=True)
+
+
+@pytest.mark.parametrize("name", ["summary.json", ".unfinished/run.json"])
+def test_json_too_deep_to_read_is_like_any_other_damage(name: str, tmp_path: Path) -> None:
+    workspace = begin(tmp_path / "run")
+    if name == "summary.json":
+        workspace.finish(write("first"))
+    else:
+        leave_part(workspace)
+    workspace.close(forget_if_empty=False)
+    (tmp_path / "run" / name).write_text("[" * 100_000 + "]" * 100_000)
+    for resume in (False, True):
+        with pytest.raises(ResultsError, match=r"holds the result of another|cannot be read"):
+            begin(tmp_path / "run", resume=resume)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_traces import same
+from runs import same
 from worlds import CASES, ROUNDS, WORLDS, arms, contexts, graph
 
 import routesim as rs

@@ -8,8 +8,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import routesim as rs
 from routesim.errors import InputError
+from routesim.scenario.city import CityScenario
 from routesim.scenario.files import load_scenario
-from routesim.scenario.kinds import CityScenario
 from routesim.travellers.features import EDGE_COLUMNS
 
 ROADS = rs.load_city("gothenburg")

@@ -6,7 +6,7 @@ every round the action with the most reward now less tolls is taken. Any prices 
 prices that the best actions collect, plus the most that each edge could earn beyond them if it were alone.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -22,6 +22,7 @@ from routesim.planning.edgewise.prices import find_prices
 from routesim.planning.edgewise.sharing import PathSharing
 from routesim.planning.edgewise.single_edge import plain_window
 from routesim.rounds.actions import ActionSet
+from routesim.rounds.window import WindowState, move
 
 MAX_WINDOW = 12
 """The longest window: an edge has 2 ** window use histories."""
@@ -80,7 +81,7 @@ class EdgewiseContextualPlanner:
             bases, weights = bases[:_SAMPLE], weights[:_SAMPLE] / weights[:_SAMPLE].sum()
         grouped = self.groups.sums(bases)
         means = weights @ grouped
-        choices = PathSet(self.groups.indptr, self.groups.indices, len(self.groups))
+        choices = PathSet(*self.groups.paths, len(self.groups))
         tables = means[:, np.newaxis] * self._curves
         prices = find_prices(choices, tables, HistoryModel(self._histories), PathSharing(choices, [])).prices
         # The share that proves most, on a sequence of contexts drawn from the sample.
@@ -95,16 +96,15 @@ class EdgewiseContextualPlanner:
 
     def _earned(self, tolls: EdgeTolls, bases: Floats) -> float:
         """Return what a policy earns over these rounds."""
-        history: tuple[int, ...] = ()
-        counts, every, total = np.zeros(len(self.groups), dtype=np.int64), np.arange(len(self.groups)), 0.0
-        for now in bases:
-            action = self.choose(tolls, now, history)
-            total += float((self.groups.sums(now) * self._curves[every, counts])[self.groups.used[action]].sum())
-            history = (*history, action)[-self.window :] if self.window else ()
-            counts = self.groups.used[list(history)].sum(axis=0)
+        window, every, total = WindowState.empty(self.window, len(self.groups)), np.arange(len(self.groups)), 0.0
+        for now, base in enumerate(bases):
+            action = self.choose(tolls, base, window.last(now))
+            rewards = self.groups.sums(base) * self._curves[every, window.counts]
+            total += float(rewards[self.groups.used[action]].sum())
+            move(window, self.groups.paths, now, action)
         return total
 
-    def choose(self, tolls: EdgeTolls, bases: Floats, history: tuple[int, ...]) -> int:
+    def choose(self, tolls: EdgeTolls, bases: Floats, history: Sequence[int]) -> int:
         """Return the action with the most reward now less tolls, after `history`."""
         uses = np.zeros(len(self.groups), dtype=np.int64)
         mask = self.n_histories - 1

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from routesim.arrays import Floats
-from routesim.errors import InputError, TooManyStatesError
+from routesim.errors import TooManyStatesError
+from routesim.planning.contextual.backups import Histories, backward, iterate
 from routesim.planning.contextual.groups import EdgeGroups
-from routesim.planning.exact.backups import Graph, backward, gains, iterate
 from routesim.planning.exact.planner import MAX_ARCS, check_size
 from routesim.rounds.actions import ActionSet
 
@@ -44,18 +44,6 @@ class Stationary(NamedTuple):
     low: float
     high: float
     sweeps: int
-
-
-class Certificate(NamedTuple):
-    """An interval for the best average reward under the true distribution, from contexts the plan has not seen.
-
-    The policy by values earns at least `low`, and no stationary policy more than `high`, with confidence `level`
-    (normal approximation, all histories at once).
-    """
-
-    low: float
-    high: float
-    level: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +104,7 @@ class ContextualPlanner:
         kind = np.dtype(np.uint8 if self.actions.n_listed <= 256 else np.int32)
         held = max(1, self.stored // (self.n_histories * kind.itemsize))
         if last - first <= held:
-            table = np.empty((last - first, self.n_histories), dtype=kind)
+            table = np.zeros((last - first, self.n_histories), dtype=kind)
             self._before(bases, first, last, after, reads, table=table)
             yield TableBlock(first, last, table)
             return
@@ -152,7 +140,7 @@ class ContextualPlanner:
                     rows = slice(one - start, stop - start)
                     kept = unkept if table is None else table[one - first : stop - first]
                     here = extra[rows] if bonus is not None else extra
-                    after = backward(grouped[rows], here, *self._graph(min(one, self.window)), after, kept)
+                    after = backward(grouped[rows], here, self._histories(min(one, self.window)), after, kept)
         return after
 
     def stationary(
@@ -172,24 +160,13 @@ class ContextualPlanner:
             weights = np.full(len(bases), 1 / len(bases))
         values = np.zeros(self.n_histories) if start is None else start.copy()
         width = tolerance * float(np.abs(bases).max(initial=0.0))
-        graph = self._graph(self.window)
-        return Stationary(values, *iterate(self.groups.sums(bases), weights, *graph, values, width, max_sweeps))
+        full = self._histories(self.window)
+        return Stationary(values, *iterate(self.groups.sums(bases), weights, full, values, width, max_sweeps))
 
-    def certify(self, values: Floats, bases: Floats, level: float = 0.99) -> Certificate:
-        """Return what `values` prove about the average reward, from fresh contexts with these `bases`."""
-        if len(bases) < 2:
-            raise InputError(f"a certificate needs at least 2 contexts, got {len(bases)}")
-        from scipy.special import ndtri
-
-        mean, spread = np.zeros(self.n_histories), np.zeros(self.n_histories)
-        gains(self.groups.sums(bases), *self._graph(self.window), values, mean, spread)
-        half = -ndtri((1 - level) / (2 * self.n_histories)) * spread / np.sqrt(len(bases))
-        return Certificate(float((mean - half).min()), float((mean + half).max()), level)
-
-    def _graph(self, length: int) -> Graph:
+    def _histories(self, length: int) -> Histories:
         """Return the histories of `length` actions as kernels read them."""
         recent = self._recent if length == self.window else self._recent[:0]
-        return self._tables[length], self.groups.curves, recent, self.groups.indptr, self.groups.indices
+        return Histories(self._tables[length], self.groups.curves, recent, self.groups.paths)
 
 
 def _cut(first: int, last: int, size: int) -> list[tuple[int, int]]:

@@ -5,12 +5,13 @@ from numpy.typing import NDArray
 
 from routesim.arrays import Floats
 from routesim.rounds.actions import ActionSet
+from routesim.rounds.window import PathRows
 
 
 class EdgeGroups:
     """The groups of an action set: `used` says which action uses which, `curves` are their multipliers by count.
 
-    `indptr` and `indices` list the groups of each action.
+    `paths` lists the groups of each action.
     """
 
     def __init__(self, actions: ActionSet, multipliers: Floats) -> None:
@@ -21,8 +22,8 @@ class EdgeGroups:
         group_of_edge = group_of_edge.reshape(-1)
         self.used: NDArray[np.bool_] = used[:, chosen]
         self.curves: Floats = np.ascontiguousarray(multipliers[chosen])
-        self.indptr: NDArray[np.int64] = np.concatenate(([0], np.cumsum(self.used.sum(axis=1))))
-        self.indices: NDArray[np.int32] = np.nonzero(self.used)[1].astype(np.int32)
+        indptr = np.concatenate(([0], np.cumsum(self.used.sum(axis=1))))
+        self.paths = PathRows(indptr, np.nonzero(self.used)[1].astype(np.int32))
         self._order = np.argsort(group_of_edge, kind="stable")
         self._starts = np.searchsorted(group_of_edge[self._order], np.arange(len(chosen)))
 

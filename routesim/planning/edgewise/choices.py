@@ -15,6 +15,7 @@ from routesim.errors import InputError
 from routesim.kernels import kernel
 from routesim.roads.graph import Graph
 from routesim.roads.shortest import NOWHERE, Workspace, find, no_path
+from routesim.rounds.window import PathRows
 
 
 class Choices(Protocol):
@@ -70,6 +71,11 @@ class PathSet:
         """The number of actions of all pairs together."""
         return self.indptr.size - 1
 
+    @property
+    def rows(self) -> PathRows:
+        """The edges of the actions, as kernels read them."""
+        return PathRows(self.indptr, self.indices)
+
     def edges_of(self, action: int | Sequence[int]) -> Ints32:
         """Return the edges of an action, which is a number here."""
         number = int(action)  # type: ignore[arg-type]  # never a sequence in a path set
@@ -78,7 +84,7 @@ class PathSet:
     def choose(self, index: Floats, pair: int) -> int:
         """Return the action of a pair with the largest sum of indices."""
         low, high = self.first_action[pair], self.first_action[pair + 1]
-        return int(best_of_paths(index, self.indptr, self.indices, low, high))
+        return int(best_of_paths(index, self.rows, low, high))
 
     def best(self, values: Floats, pair: int) -> tuple[float, Ints32]:
         """Return the largest sum of edge values of a pair's actions, rounded up, and that action's edges."""
@@ -120,6 +126,10 @@ class RoadGraph:
         """Return the edges of an action, which is a sequence of them here."""
         return np.asarray(action, np.int32)
 
+    def trips(self, pairs: Ints) -> Ints:
+        """Return the origin and the destination of each entry of `pairs`."""
+        return np.stack([self.origins[pairs], self.destinations[pairs]], axis=1).astype(np.int64)
+
     def choose(self, index: Floats, pair: int) -> tuple[int, ...]:
         """Return the path of a pair with the largest sum of indices, counting positive ones as 0."""
         return tuple(self.best(np.minimum(index, 0.0), pair)[1].tolist())
@@ -135,9 +145,15 @@ class RoadGraph:
         return -cost * (1 - self.graph.n_nodes * float(np.finfo(np.float64).eps)), path
 
 
+def path_rows(paths: Sequence[Ints32]) -> PathRows:
+    """Return the edges of paths by their place in the list."""
+    return PathRows(np.cumsum([0, *(path.size for path in paths)], dtype=np.int64), np.concatenate(paths))
+
+
 @kernel
-def best_of_paths(index: Floats, indptr: Ints, indices: Ints32, low: int, high: int) -> int:
+def best_of_paths(index: Floats, paths: PathRows, low: int, high: int) -> int:
     """The action among low..high - 1 with the largest sum; of sums equal up to rounding the first."""
+    indptr, indices = paths.indptr, paths.indices
     best = low
     best_total = -np.inf
     for action in range(low, high):
@@ -150,12 +166,27 @@ def best_of_paths(index: Floats, indptr: Ints, indices: Ints32, low: int, high: 
     return best
 
 
-def merge_edges(paths: PathSet, rewards: Floats) -> tuple[PathSet, Floats, Ints]:
+@kernel
+def add_path(played: Ints32, ends: Ints, now: int, path: Ints32) -> Ints32:
+    """Write the path of round `now` behind those before it, from `ends[now]` to `ends[now + 1]`; return all of them.
+
+    What is returned is a larger array where the path does not fit into the one given.
+    """
+    size = ends[now]
+    ends[now + 1] = size + path.size
+    while ends[now + 1] > played.size:
+        larger = np.empty(2 * played.size, np.int32)
+        larger[:size] = played[:size]
+        played = larger
+    played[size : ends[now + 1]] = path
+    return played
+
+
+def merge_edges(paths: PathSet, rewards: Floats) -> tuple[PathSet, Floats]:
     """Replace edges that the same actions contain by one edge with the sum of their rewards.
 
     They always share one history, so nothing changes for any policy, while a bound that prices them together
-    is tighter than one that lets each of them keep a history of its own. Returns the place of every edge
-    among the merged ones (-1: unused).
+    is tighter than one that lets each of them keep a history of its own. Unused edges are left out.
     """
     rng = np.random.default_rng(0)
     tags = rng.integers(1, 2**62, size=(paths.n_actions, 2), dtype=np.int64)
@@ -173,4 +204,4 @@ def merge_edges(paths: PathSet, rewards: Floats) -> tuple[PathSet, Floats, Ints]
     pairs = np.unique(action_of * n_merged + place[paths.indices])
     indptr = np.searchsorted(pairs // n_merged, np.arange(paths.n_actions + 1)).astype(np.int64)
     indices = (pairs % n_merged).astype(np.int32)
-    return PathSet(indptr, indices, n_merged, paths.first_action, paths.rates), merged_rewards, place
+    return PathSet(indptr, indices, n_merged, paths.first_action, paths.rates), merged_rewards

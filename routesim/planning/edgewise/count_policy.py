@@ -5,91 +5,74 @@ It serves windows of any length. With no tolls it is what drivers do who see the
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from routesim.arrays import Floats, Ints, Ints32
 from routesim.kernels import kernel
-from routesim.planning.edgewise.choices import PathSet, RoadGraph, best_of_paths
+from routesim.planning.edgewise.choices import PathSet, RoadGraph, add_path, best_of_paths
 from routesim.planning.hull import raise_to_hull
 from routesim.roads.graph import Graph
 from routesim.roads.shortest import Workspace, find
+from routesim.rounds.window import PathRows, enter, leave
 
 
-@kernel
-def _count(counts: Ints, edges: Ints32, change: int) -> None:
-    for edge in edges:
-        counts[edge] += change
+class _Tables(NamedTuple):
+    """What the index of an edge at its count is read from."""
+
+    rewards: Floats
+    tolls: Floats
+    window: int
 
 
 @kernel
 def _play_paths(
-    indptr: Ints,
-    indices: Ints32,
-    first_action: Ints,
-    rewards: Floats,
-    tolls: Floats,
-    window: int,
-    pairs: Ints,
-    actions: Ints,
-    earned: Floats,
+    paths: PathRows, first_action: Ints, tables: _Tables, pairs: Ints, actions: Ints, earned: Floats
 ) -> None:
+    """Fill in the action and the reward of every round."""
+    rewards, tolls, window = tables
+    indptr, indices = paths.indptr, paths.indices
     counts = np.zeros(rewards.shape[0], np.int64)
-    index = rewards[:, 0] + tolls
+    index = np.empty(rewards.shape[0])
     for now in range(pairs.size):
         for edge in range(index.size):
             index[edge] = rewards[edge, counts[edge]] + tolls[edge]
         pair = pairs[now]
-        best = best_of_paths(index, indptr, indices, first_action[pair], first_action[pair + 1])
+        best = best_of_paths(index, paths, first_action[pair], first_action[pair + 1])
         actions[now] = best
         edges = indices[indptr[best] : indptr[best + 1]]
         earned[now] = 0.0
         for edge in edges:
             earned[now] += rewards[edge, counts[edge]]
-        if window > 0:
-            _count(counts, edges, 1)
-            if now >= window:
-                gone = actions[now - window]
-                _count(counts, indices[indptr[gone] : indptr[gone + 1]], -1)
+        enter(counts, edges)
+        if now >= window:
+            gone = actions[now - window]
+            leave(counts, indices[indptr[gone] : indptr[gone + 1]])
 
 
 @kernel
-def _play_graph(
-    graph: Graph,
-    work: Workspace,
-    origins: Ints,
-    destinations: Ints,
-    rewards: Floats,
-    tolls: Floats,
-    window: int,
-    pairs: Ints,
-    ends: Ints,
-    earned: Floats,
-) -> Ints32:
-    """Return the paths of all rounds one after the other; that of round t is `ends[t]` to `ends[t + 1]`."""
+def _play_graph(graph: Graph, work: Workspace, trips: Ints, tables: _Tables, ends: Ints, earned: Floats) -> Ints32:
+    """Return the paths of all rounds one after the other; that of round t is `ends[t]` to `ends[t + 1]`.
+
+    `trips` holds the origin and the destination of every round.
+    """
+    rewards, tolls, window = tables
     counts = np.zeros(rewards.shape[0], np.int64)
     costs = np.empty(rewards.shape[0])
-    played = np.empty(64 * pairs.size + 64, np.int32)
-    for now in range(pairs.size):
+    played = np.empty(64 * len(trips) + 64, np.int32)
+    for now in range(len(trips)):
         for edge in range(costs.size):
             costs[edge] = max(0.0, -rewards[edge, counts[edge]] - tolls[edge])
-        origin, destination = origins[pairs[now]], destinations[pairs[now]]
-        path = find(graph, costs, origin, destination, work.no_potential, work.heap[:0], work)
-        size = ends[now]
-        while size + path.size > played.size:
-            larger = np.empty(2 * played.size, np.int32)
-            larger[:size] = played[:size]
-            played = larger
-        played[size : size + path.size] = path
-        ends[now + 1] = size + path.size
+        path = find(graph, costs, trips[now, 0], trips[now, 1], work.no_potential, work.nodes[:0], work)
+        played = add_path(played, ends, now, path)
         earned[now] = 0.0
         for edge in path:
             earned[now] += rewards[edge, counts[edge]]
-        if window > 0:
-            _count(counts, path, 1)
-            if now >= window:
-                _count(counts, played[ends[now - window] : ends[now - window + 1]], -1)
-    return played[: ends[pairs.size]]
+        enter(counts, path)
+        if now >= window:
+            leave(counts, played[ends[now - window] : ends[now - window + 1]])
+    return played[: ends[-1]]
 
 
 @dataclass(frozen=True)
@@ -105,22 +88,21 @@ class CountPolicy:
         """Return the action after `history`, for an origin-destination pair."""
         counts = np.zeros(self.choices.n_edges, np.int64)
         for action in history[max(0, len(history) - self.window) :]:
-            counts[self.choices.edges_of(action)] += 1
+            enter(counts, self.choices.edges_of(action))
         index = self.rewards[np.arange(counts.size), counts] + self.tolls
         return self.choices.choose(index, pair)
 
     def play(self, pairs: Ints) -> tuple[Ints | list[Ints32], Floats]:
         """Play a round for each entry of `pairs` from empty roads; return the actions and their rewards."""
         earned = np.empty(pairs.size)
-        tables = (self.rewards, self.tolls, self.window, pairs)
-        choices = self.choices
+        tables, choices = _Tables(self.rewards, self.tolls, self.window), self.choices
         if isinstance(choices, PathSet):
             actions = np.empty(pairs.size, np.int64)
-            _play_paths(choices.indptr, choices.indices, choices.first_action, *tables, actions, earned)
+            _play_paths(choices.rows, choices.first_action, tables, pairs, actions, earned)
             return actions, earned
         ends = np.zeros(pairs.size + 1, np.int64)
         roads, work = choices.graph, Workspace.build(choices.graph)
-        played = _play_graph(roads, work, choices.origins, choices.destinations, *tables, ends, earned)
+        played = _play_graph(roads, work, choices.trips(pairs), tables, ends, earned)
         return [played[ends[now] : ends[now + 1]] for now in range(pairs.size)], earned
 
 

@@ -17,7 +17,7 @@ from routesim.planning.cycles import (
     shortcut,
     worth_of_use,
 )
-from routesim.planning.edgewise.choices import PathSet, RoadGraph, merge_edges
+from routesim.planning.edgewise.choices import PathSet, RoadGraph, merge_edges, path_rows
 from routesim.planning.edgewise.flow_cycles import exchanges, flow_cycle, share_cycle
 
 Cycle = TypeVar("Cycle", NDArray[np.int64], list[NDArray[np.int32]])
@@ -35,7 +35,7 @@ class PathCycles:
 
     def __init__(self, paths: PathSet, rewards: Floats, window: int) -> None:
         self._paths = paths
-        self._csr = (paths.indptr, paths.indices, rewards, window)
+        self._game = (paths.rows, rewards, window)
         self._n_actions = paths.n_actions
         self._window = window
         self._found: list[tuple[float, Ints]] = []
@@ -43,7 +43,7 @@ class PathCycles:
 
     def add(self, name: str, cycle: Ints) -> None:
         """Add a cycle."""
-        value = cycle_value(cycle, *self._csr)
+        value = cycle_value(cycle, *self._game)
         self._found.append((value, cycle))
         self.values[name] = max(value, self.values.get(name, -np.inf))
 
@@ -56,14 +56,14 @@ class PathCycles:
             step = max(1, self._window // 8)
             for period in range(self._window + 1, 3 * self._window + 3, step):
                 cycle = np.full(period, -1, np.int64)
-                ascend(cycle, *self._csr, max(1, min(20, _MAX_STEPS // (8 * self._sweep_steps(period)))))
+                ascend(cycle, *self._game, max(1, min(20, _MAX_STEPS // (8 * self._sweep_steps(period)))))
                 self.add("built", cycle)
 
     def fill_by_flow(self, name: str, period: int, precision: float) -> None:
         """Add a cycle from the best whole numbers of plays within a period."""
-        cycle = share_cycle(self._paths, *self._csr[2:], period, precision)
+        cycle = share_cycle(self._paths, *self._game[1:], period, precision)
         if cycle is not None:
-            reorder(cycle, *self._csr, self._trials(period))
+            reorder(cycle, *self._game, self._trials(period))
             self.add(name, cycle)
 
     def add_run(self, name: str, actions: Ints, block: int = 1) -> None:
@@ -74,7 +74,7 @@ class PathCycles:
     def best(self, *, kicks: int, seed: int, n_starts: int = 4) -> tuple[Ints, float]:
         """Improve the best cycles and return the best one found, with its exact value."""
         starts = _best_starts(self._found, n_starts)
-        best_cycle, best_value = shortcut(starts[0][1], *self._csr)
+        best_cycle, best_value = shortcut(starts[0][1], *self._game)
         for value, cycle in starts:
             trial = np.tile(cycle, -(-(self._window + 1) // cycle.size))
             if self._window == 0 or trial.size > _MAX_PERIOD:
@@ -82,20 +82,20 @@ class PathCycles:
             trials = self._trials(trial.size)
             steps = 4 * self._sweep_steps(trial.size) + trials * self._value_steps(trial.size)
             affordable = _MAX_STEPS // (n_starts * steps)
-            found = search_cycles(trial, *self._csr, 20, trials, min(kicks, affordable), seed)
+            found = search_cycles(trial, *self._game, 20, trials, min(kicks, affordable), seed)
             if found > max(value, best_value):
-                trial, found = shortcut(trial, *self._csr)
+                trial, found = shortcut(trial, *self._game)
                 if found > best_value:
                     best_cycle, best_value = trial, found
         return best_cycle, best_value
 
     def _sweep_steps(self, period: int) -> int:
         """Return about how many elementary steps it takes to look at every phase of a cycle once."""
-        return period * int(self._csr[1].size + self._csr[2].shape[0] * self._window)
+        return period * int(self._paths.indices.size + self._paths.n_edges * self._window)
 
     def _value_steps(self, period: int) -> int:
         """Return about how many elementary steps the value of a cycle takes."""
-        return (period + self._window) * int(1 + self._csr[1].size // self._n_actions)
+        return (period + self._window) * int(1 + self._paths.indices.size // self._n_actions)
 
     def _trials(self, period: int) -> int:
         """Return how many orders to try: all neighbours twice, if that does not take too long."""
@@ -174,7 +174,7 @@ class GraphCycles:
             if len(cycle) > self._window and exchanging:
                 value, cycle = max((value, cycle), self._climb(cycle, 0), key=lambda entry: entry[0])
         actions, paths = _number(cycle)
-        actions, value = shortcut(actions, *_csr(paths), self._rewards, self._window)
+        actions, value = shortcut(actions, path_rows(paths), self._rewards, self._window)
         return [paths[action] for action in actions], value
 
     def _climb(
@@ -196,8 +196,8 @@ class GraphCycles:
 
     def _reorder(self, cycle: list[Ints32]) -> list[Ints32]:
         actions, paths = _number(cycle)
-        merged, tables, _ = merge_edges(PathSet(*_csr(paths), self._graph.n_edges), self._rewards)
-        reorder(actions, merged.indptr, merged.indices, tables, self._window, _MAX_TRIALS)
+        merged, tables = merge_edges(PathSet(*path_rows(paths), self._graph.n_edges), self._rewards)
+        reorder(actions, merged.rows, tables, self._window, _MAX_TRIALS)
         return [paths[action] for action in actions]
 
     def _exchange(self, cycle: list[Ints32]) -> list[Ints32]:
@@ -218,9 +218,9 @@ class GraphCycles:
                         return cycle
                     trial = list(cycle)
                     trial[one], trial[other] = pair
-                    indptr, indices = _csr(trial)
-                    places = np.searchsorted(used, indices).astype(np.int32)
-                    better = cycle_value(rounds, indptr, places, tables, self._window)
+                    rows = path_rows(trial)
+                    places = rows._replace(indices=np.searchsorted(used, rows.indices).astype(np.int32))
+                    better = cycle_value(rounds, places, tables, self._window)
                     if better > value + 1e-10 * abs(value):
                         value, cycle = better, trial
                         break
@@ -228,7 +228,7 @@ class GraphCycles:
 
     def _value(self, cycle: list[Ints32]) -> float:
         actions, paths = _number(cycle)
-        return cycle_value(actions, *_csr(paths), self._rewards, self._window)
+        return cycle_value(actions, path_rows(paths), self._rewards, self._window)
 
     def _ascend(
         self, start: Sequence[Ints32 | None], max_paths: int, rng: np.random.Generator | None = None
@@ -302,8 +302,3 @@ def _number(run: list[Ints32]) -> tuple[Ints, list[Ints32]]:
             paths.append(path)
         actions[now] = number
     return actions, paths
-
-
-def _csr(paths: list[Ints32]) -> tuple[Ints, Ints32]:
-    indptr = np.concatenate([[0], np.cumsum([path.size for path in paths])]).astype(np.int64)
-    return indptr, np.concatenate(paths)

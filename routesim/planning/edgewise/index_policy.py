@@ -8,10 +8,11 @@ import numpy as np
 
 from routesim.arrays import Floats, Ints, Ints32
 from routesim.kernels import kernel
-from routesim.planning.edgewise.choices import PathSet, RoadGraph, best_of_paths
+from routesim.planning.edgewise.choices import PathSet, RoadGraph, add_path, best_of_paths
 from routesim.planning.edgewise.single_edge import UseHistories, toll_values
 from routesim.roads.graph import Graph
 from routesim.roads.shortest import Workspace, find
+from routesim.rounds.window import PathRows
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class EdgeValues:
         return cls(window, row, values)
 
 
-class _Tables(NamedTuple):
+class _IndexTables(NamedTuple):
     """What the index of an edge in a use history is read from: rewards by label, and the values that make tolls."""
 
     rewards: Floats
@@ -48,7 +49,7 @@ class _Tables(NamedTuple):
 
 
 @kernel
-def _indices(tables: _Tables, histories: Ints, index: Floats) -> None:
+def _indices(tables: _IndexTables, histories: Ints, index: Floats) -> None:
     row, values, mask = tables.row, tables.values, tables.labels.size - 1
     for edge in range(index.size):
         history = histories[edge]
@@ -59,7 +60,7 @@ def _indices(tables: _Tables, histories: Ints, index: Floats) -> None:
 
 
 @kernel
-def _advance(histories: Ints, tables: _Tables, used: Ints32) -> float:
+def _advance(histories: Ints, tables: _IndexTables, used: Ints32) -> float:
     """Collect the rewards of the used edges and move every history on by a round."""
     mask = tables.labels.size - 1
     earned = 0.0
@@ -74,55 +75,42 @@ def _advance(histories: Ints, tables: _Tables, used: Ints32) -> float:
 
 @kernel
 def _play_paths(
-    indptr: Ints,
-    indices: Ints32,
+    paths: PathRows,
     first_action: Ints,
-    tables: _Tables,
+    tables: _IndexTables,
     pairs: Ints,
     histories: Ints,
     actions: Ints,
     earned: Floats,
 ) -> None:
+    """Fill in the action and the reward of every round; the use histories move on."""
     index = np.empty(histories.size)
     for now in range(pairs.size):
         _indices(tables, histories, index)
         pair = pairs[now]
-        best = best_of_paths(index, indptr, indices, first_action[pair], first_action[pair + 1])
+        best = best_of_paths(index, paths, first_action[pair], first_action[pair + 1])
         actions[now] = best
-        earned[now] = _advance(histories, tables, indices[indptr[best] : indptr[best + 1]])
+        earned[now] = _advance(histories, tables, paths.indices[paths.indptr[best] : paths.indptr[best + 1]])
 
 
 @kernel
 def _play_graph(
-    graph: Graph,
-    work: Workspace,
-    origins: Ints,
-    destinations: Ints,
-    tables: _Tables,
-    pairs: Ints,
-    histories: Ints,
-    path_ends: Ints,
-    earned: Floats,
+    graph: Graph, work: Workspace, trips: Ints, tables: _IndexTables, histories: Ints, ends: Ints, earned: Floats
 ) -> Ints32:
-    """Return the paths of all rounds one after the other; `path_ends` says where each ends."""
+    """Return the paths of all rounds one after the other; that of round t is `ends[t]` to `ends[t + 1]`.
+
+    `trips` holds the origin and the destination of every round; the use histories move on.
+    """
     index = np.empty(histories.size)
-    played = np.empty(64 * pairs.size + 64, np.int32)
-    size = 0
-    for now in range(pairs.size):
+    played = np.empty(64 * len(trips) + 64, np.int32)
+    for now in range(len(trips)):
         _indices(tables, histories, index)
         for edge in range(index.size):
             index[edge] = max(0.0, -index[edge])
-        origin, destination = origins[pairs[now]], destinations[pairs[now]]
-        path = find(graph, index, origin, destination, work.no_potential, work.heap[:0], work)
-        while size + path.size > played.size:
-            larger = np.empty(2 * played.size, np.int32)
-            larger[:size] = played[:size]
-            played = larger
-        played[size : size + path.size] = path
-        size += path.size
-        path_ends[now] = size
+        path = find(graph, index, trips[now, 0], trips[now, 1], work.no_potential, work.nodes[:0], work)
+        played = add_path(played, ends, now, path)
         earned[now] = _advance(histories, tables, path)
-    return played[:size]
+    return played[: ends[-1]]
 
 
 @dataclass(frozen=True)
@@ -134,9 +122,9 @@ class IndexPolicy:
     edge_values: EdgeValues
 
     @property
-    def _tables(self) -> _Tables:
+    def _tables(self) -> _IndexTables:
         values = self.edge_values
-        return _Tables(self.rewards, values.window.labels, values.row, values.values)
+        return _IndexTables(self.rewards, values.window.labels, values.row, values.values)
 
     def indices(self, histories: Ints) -> Floats:
         """Return the index of every edge in its use history."""
@@ -167,9 +155,9 @@ class IndexPolicy:
         tables, choices = self._tables, self.choices
         if isinstance(choices, PathSet):
             actions = np.empty(pairs.size, np.int64)
-            _play_paths(choices.indptr, choices.indices, choices.first_action, tables, pairs, state, actions, earned)
+            _play_paths(choices.rows, choices.first_action, tables, pairs, state, actions, earned)
             return actions, earned
         ends = np.zeros(pairs.size + 1, np.int64)
         roads, work = choices.graph, Workspace.build(choices.graph)
-        played = _play_graph(roads, work, choices.origins, choices.destinations, tables, pairs, state, ends[1:], earned)
+        played = _play_graph(roads, work, choices.trips(pairs), tables, state, ends, earned)
         return [played[ends[now] : ends[now + 1]] for now in range(pairs.size)], earned

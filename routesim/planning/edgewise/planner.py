@@ -1,13 +1,12 @@
 """Planning edge by edge: prices that split the problem, a bound they prove, and the best cycle found."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from routesim.arrays import Floats, Ints, Ints32
 from routesim.errors import InputError
-from routesim.planning.cycles import CyclePolicy, rewards_of_run
+from routesim.planning.cycles import CyclePolicy
 from routesim.planning.edgewise.choices import PathSet, RoadGraph, merge_edges
 from routesim.planning.edgewise.count_policy import CountPolicy, EvenUseModel, tolls_at
 from routesim.planning.edgewise.cycle_search import GraphCycles, PathCycles
@@ -63,21 +62,8 @@ class EdgewiseResult:
     cycle: tuple[Action, ...] | None
     warm: WarmStart
     choices: PathSet | RoadGraph
-    rewards: Floats
-    edge_places: Ints
     recent_prices: Floats | None = None
     candidates: dict[str, float] = field(default_factory=dict)
-
-    def simulate(self, n_rounds: int, seed: int = 0) -> Floats:
-        """Return the expected reward of each of the policy's first `n_rounds` rounds, from empty roads."""
-        if not isinstance(self.policy, CyclePolicy):
-            rng = np.random.default_rng(seed)
-            rates = self.policy.choices.rates
-            return self.policy.play(rng.choice(rates.size, size=n_rounds, p=rates).astype(np.int64))[1]
-        numbers: dict[Action, int] = {action: number for number, action in enumerate(dict.fromkeys(self.policy.cycle))}
-        indptr, indices = pack_actions([self.choices.edges_of(action) for action in numbers])
-        sequence = np.array([numbers[action] for action in self.policy.actions(n_rounds)], np.int64)
-        return rewards_of_run(sequence, indptr, indices, self.rewards, self.policy.window)
 
 
 def plan_paths(
@@ -99,7 +85,7 @@ def plan_paths(
     a bound that is far from the value; a plan that starts from an earlier one takes over the prices found then.
     """
     _check(rewards, paths.n_edges, window)
-    merged, tables, place = merge_edges(paths, rewards)
+    merged, tables = merge_edges(paths, rewards)
     _check_warm(warm, merged.n_edges)
     model, model_tables = _edge_model(tables, window, warm)
     start = None if warm is None else warm.prices
@@ -120,8 +106,6 @@ def plan_paths(
             search.prices, tables.max(axis=1), _patterns(model, model_tables), [], np.empty(0, np.int64), None
         ),
         choices=merged,
-        rewards=tables,
-        edge_places=place,
     )
     if paths.rates.size > 1:
         return _measured(result, policies, rounds, seed)
@@ -217,8 +201,6 @@ def plan_graph(
         cycle=None,
         warm=leave,
         choices=graph,
-        rewards=rewards,
-        edge_places=np.arange(graph.n_edges),
     )
     if not single:
         return _measured(result, policies, rounds, seed)
@@ -359,9 +341,3 @@ def _patterns(model: HistoryModel | MajorantModel, tables: Floats) -> Floats | N
         return None
     model.keep_useful(tables)
     return model.patterns
-
-
-def pack_actions(actions: Sequence[Sequence[int] | Ints32]) -> tuple[Ints, Ints32]:
-    """Return the CSR arrays of a list of actions, each a sequence of edges."""
-    indptr = np.concatenate([[0], np.cumsum([len(action) for action in actions])]).astype(np.int64)
-    return indptr, np.concatenate([np.asarray(action, np.int32) for action in actions])

@@ -27,6 +27,7 @@ from routesim.planning.howard import (
     value_histories,
 )
 from routesim.rounds.actions import ActionSet
+from routesim.rounds.window import PathRows, enter, leave
 
 ExactMethod: TypeAlias = Literal["exact", "karp"]
 
@@ -64,8 +65,7 @@ class ExactPlanner:
     actions: ActionSet
     window: int
     _group_of_edge: NDArray[np.intp] = field(init=False, repr=False)
-    _indptr: NDArray[np.int64] = field(init=False, repr=False)
-    _indices: NDArray[np.int32] = field(init=False, repr=False)
+    _paths: PathRows = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         check_size(self.actions.n_listed, self.window)
@@ -74,8 +74,8 @@ class ExactPlanner:
         groups, group_of_edge = np.unique(np.packbits(members, axis=1), axis=0, return_inverse=True)
         used = np.unpackbits(groups, axis=1, count=self.actions.n_listed).astype(bool).T
         object.__setattr__(self, "_group_of_edge", group_of_edge.reshape(-1))
-        object.__setattr__(self, "_indptr", np.concatenate(([0], np.cumsum(used.sum(axis=1)))))
-        object.__setattr__(self, "_indices", np.nonzero(used)[1].astype(np.int32))
+        indptr = np.concatenate(([0], np.cumsum(used.sum(axis=1))))
+        object.__setattr__(self, "_paths", PathRows(indptr, np.nonzero(used)[1].astype(np.int32)))
 
     def plan(
         self, rewards: Floats, *, method: ExactMethod = "exact", start: Plan[Any] | None = None
@@ -114,7 +114,7 @@ class ExactPlanner:
         grouped = np.zeros((int(self._group_of_edge.max()) + 1, self.window + 1))
         np.add.at(grouped, self._group_of_edge, rewards)
         arcs = np.empty((self.actions.n_listed**self.window, self.actions.n_listed))
-        _fill_arc_rewards(self._indptr, self._indices, grouped, self.window, arcs)
+        _fill_arc_rewards(self._paths, grouped, self.window, arcs)
         return arcs
 
 
@@ -156,15 +156,14 @@ def check_size(n_actions: int, window: int) -> None:
 
 
 @kernel
-def _fill_arc_rewards(
-    indptr: NDArray[np.int64], indices: NDArray[np.int32], rewards: Floats, window: int, arcs: Floats
-) -> None:
+def _fill_arc_rewards(paths: PathRows, rewards: Floats, window: int, arcs: Floats) -> None:
     """Count the uses of each edge group history by history, like the digits of a milometer."""
+    indptr, indices = paths.indptr, paths.indices
     n_states, n_actions = arcs.shape
     counts = np.zeros(rewards.shape[0], dtype=np.int64)
     digits = np.zeros(window, dtype=np.int64)
-    for place in range(indptr[0], indptr[1]):
-        counts[indices[place]] = window
+    for _ in range(window):
+        enter(counts, indices[indptr[0] : indptr[1]])
     for state in range(n_states):
         for action in range(n_actions):
             total = 0.0
@@ -174,12 +173,10 @@ def _fill_arc_rewards(
             arcs[state, action] = total
         for digit in range(window - 1, -1, -1):
             action = digits[digit]
-            for place in range(indptr[action], indptr[action + 1]):
-                counts[indices[place]] -= 1
+            leave(counts, indices[indptr[action] : indptr[action + 1]])
             action = (action + 1) % n_actions
             digits[digit] = action
-            for place in range(indptr[action], indptr[action + 1]):
-                counts[indices[place]] += 1
+            enter(counts, indices[indptr[action] : indptr[action + 1]])
             if action > 0:
                 break
 

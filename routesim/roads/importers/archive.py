@@ -19,9 +19,10 @@ from numpy.typing import NDArray
 
 from routesim.arrays import Floats
 from routesim.errors import NetworkError
+from routesim.roads.columns import EDGE_NUMBERS
 from routesim.roads.importers.files import MAX_BYTES, existing_file
 from routesim.roads.importers.labels import decode_label, encode_label
-from routesim.roads.network import EDGE_NUMBERS, RoadNetwork
+from routesim.roads.network import RoadNetwork
 from routesim.storage.files import whole_file
 
 FORMAT = "routesim-network-1"

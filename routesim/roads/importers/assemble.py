@@ -1,45 +1,81 @@
 """Columns with gaps -> RoadNetwork: the gaps filled by the rules of `defaults`, and every filling marked."""
 
 from collections.abc import Hashable, Sequence
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from routesim.arrays import Floats, Ints
+from routesim.arrays import Bools, Floats, Ints
+from routesim.roads.columns import IMPUTED_BITS
 from routesim.roads.importers.defaults import BPR_ALPHA, BPR_BETA, road_class
-from routesim.roads.network import GEOGRAPHIC, IMPUTED_BITS, RoadNetwork
+from routesim.roads.network import RoadNetwork
+from routesim.roads.places import GEOGRAPHIC
+
+
+class Nodes(NamedTuple):
+    """Labels and places of the nodes, and which of them no trip may pass through (none unless given)."""
+
+    labels: Sequence[Hashable]
+    x: Floats
+    y: Floats
+    no_through: Bools | None = None
+
+
+class Edges(NamedTuple):
+    """Where each edge leads from and to, its name and class, and its key (numbered unless given)."""
+
+    tails: NDArray[np.integer[Any]]
+    heads: NDArray[np.integer[Any]]
+    names: Sequence[str]
+    highways: Sequence[str]
+    keys: Ints | None = None
+
+
+class EdgeNumbers(NamedTuple):
+    """Numbers of each edge, NaN where the source says nothing; None is a column it does not have.
+
+    `imputed_bits` marks what was filled in before.
+    """
+
+    length_m: Floats
+    free_flow_s: Floats | None = None
+    speed_kph: Floats | None = None
+    lanes: Floats | None = None
+    capacity_vph: Floats | None = None
+    bpr_alpha: Floats | None = None
+    bpr_beta: Floats | None = None
+    imputed_bits: NDArray[np.uint8] | None = None
+
+
+class Lines(NamedTuple):
+    """The line of edge `e` is `xy[offsets[e]:offsets[e + 1]]`, empty where unknown."""
+
+    xy: Floats
+    offsets: Ints
+
+    @classmethod
+    def joined(cls, lines: Sequence[Floats]) -> Self:
+        """Join the lines of all edges, given one by one."""
+        offsets = np.zeros(len(lines) + 1, dtype=np.int64)
+        np.cumsum([len(line) for line in lines], out=offsets[1:])
+        return cls(np.concatenate(lines) if offsets[-1] else np.empty((0, 2)), offsets)
 
 
 def assemble(
+    nodes: Nodes,
+    edges: Edges,
+    numbers: EdgeNumbers,
+    lines: Lines | None = None,
     *,
-    labels: Sequence[Hashable],
-    x: Floats,
-    y: Floats,
-    tails: NDArray[np.integer[Any]],
-    heads: NDArray[np.integer[Any]],
-    length_m: Floats,
-    names: Sequence[str],
-    highways: Sequence[str],
-    free_flow_s: Floats | None = None,
-    speed_kph: Floats | None = None,
-    lanes: Floats | None = None,
-    capacity_vph: Floats | None = None,
-    bpr_alpha: Floats | None = None,
-    bpr_beta: Floats | None = None,
-    keys: Ints | None = None,
-    shape_xy: Floats | None = None,
-    shape_offsets: Ints | None = None,
-    imputed_bits: NDArray[np.uint8] | None = None,
-    no_through: NDArray[np.bool_] | None = None,
     crs: str = GEOGRAPHIC,
     name: str = "",
     attribution: str = "",
 ) -> RoadNetwork:
-    """Build a network from columns where NaN is "not said"; `imputed_bits` are flags already earned."""
-    n = len(tails)
-    classes = [road_class(highway) for highway in highways]
-    flags = np.zeros(n, dtype=np.uint8) if imputed_bits is None else imputed_bits.copy()
+    """Build a network, filling in by its class what an edge does not say of itself."""
+    n = len(edges.tails)
+    classes = [road_class(highway) for highway in edges.highways]
+    flags = np.zeros(n, dtype=np.uint8) if numbers.imputed_bits is None else numbers.imputed_bits.copy()
 
     def filled(values: Floats | None, otherwise: Floats | float, flag: str | None) -> Floats:
         column = np.full(n, np.nan) if values is None else np.array(values, dtype=np.float64)
@@ -49,41 +85,43 @@ def assemble(
             flags[gaps] |= np.uint8(IMPUTED_BITS[flag])
         return column
 
-    lanes = filled(lanes, np.array([c.lanes for c in classes], dtype=np.float64), "lanes")
+    length_m = numbers.length_m
+    lanes = filled(numbers.lanes, np.array([c.lanes for c in classes], dtype=np.float64), "lanes")
     lane_capacity = np.array([c.lane_capacity_vph for c in classes], dtype=np.float64)
-    capacity_vph = filled(capacity_vph, lanes * lane_capacity, "capacity")
-    times = np.full(n, np.nan) if free_flow_s is None else np.array(free_flow_s, dtype=np.float64)
-    speeds = np.full(n, np.nan) if speed_kph is None else np.array(speed_kph, dtype=np.float64)
+    capacity_vph = filled(numbers.capacity_vph, lanes * lane_capacity, "capacity")
+    times = filled(numbers.free_flow_s, np.nan, None)
     with np.errstate(divide="ignore", invalid="ignore"):
         implied = length_m / times * 3.6
     implied[~(np.isfinite(implied) & (implied > 0))] = np.nan
-    speeds = filled(speeds, implied, None)
+    speeds = filled(numbers.speed_kph, implied, None)
     # What is still open has neither a speed nor a time: the class decides.
     open_speed = np.isnan(speeds) & np.isnan(times)
     speeds[open_speed] = np.array([c.speed_kph for c in classes], dtype=np.float64)[open_speed]
     flags[open_speed] |= np.uint8(IMPUTED_BITS["speed"])
     with np.errstate(divide="ignore", invalid="ignore"):
         times = filled(times, length_m / speeds * 3.6, None)
+    if lines is None:
+        lines = Lines(np.empty((0, 2)), np.zeros(n + 1, dtype=np.int64))
     return RoadNetwork(
-        labels=tuple(labels),
-        x=x,
-        y=y,
-        tails=tails,  # type: ignore[arg-type]  # any integers; the network stores int32
-        heads=heads,  # type: ignore[arg-type]  # as above
+        labels=tuple(nodes.labels),
+        x=nodes.x,
+        y=nodes.y,
+        tails=edges.tails,  # type: ignore[arg-type]  # any integers; the network stores int32
+        heads=edges.heads,  # type: ignore[arg-type]  # as above
         length_m=length_m,
         free_flow_s=times,
         speed_kph=speeds,
         lanes=lanes,
         capacity_vph=capacity_vph,
-        bpr_alpha=filled(bpr_alpha, BPR_ALPHA, "bpr"),
-        bpr_beta=filled(bpr_beta, BPR_BETA, "bpr"),
-        names=tuple(names),
-        highways=tuple(highways),
-        keys=number_parallel(tails, heads) if keys is None else keys,
-        shape_xy=np.empty((0, 2)) if shape_xy is None else shape_xy,
-        shape_offsets=np.zeros(n + 1, dtype=np.int64) if shape_offsets is None else shape_offsets,
+        bpr_alpha=filled(numbers.bpr_alpha, BPR_ALPHA, "bpr"),
+        bpr_beta=filled(numbers.bpr_beta, BPR_BETA, "bpr"),
+        names=tuple(edges.names),
+        highways=tuple(edges.highways),
+        keys=number_parallel(edges.tails, edges.heads) if edges.keys is None else edges.keys,
+        shape_xy=lines.xy,
+        shape_offsets=lines.offsets,
         imputed_bits=flags,
-        no_through=np.zeros(len(labels), dtype=np.bool_) if no_through is None else no_through,
+        no_through=np.zeros(len(nodes.labels), dtype=np.bool_) if nodes.no_through is None else nodes.no_through,
         crs=crs,
         name=name,
         attribution=attribution,

@@ -10,11 +10,12 @@ import numpy as np
 
 from routesim.arrays import Floats
 from routesim.errors import NetworkError
-from routesim.roads.importers.assemble import assemble
+from routesim.roads.importers.assemble import EdgeNumbers, Edges, Lines, Nodes, assemble
 from routesim.roads.importers.files import MAX_BYTES, read_text
 from routesim.roads.importers.graph import parse_linestring
 from routesim.roads.importers.tntp import METRES
-from routesim.roads.network import GEOGRAPHIC, RoadNetwork, haversine_m
+from routesim.roads.network import RoadNetwork
+from routesim.roads.places import GEOGRAPHIC, haversine_m
 
 _KPH: Mapping[str, float] = {"km/h": 1.0, "kph": 1.0, "mph": 1.609344, "m/s": 3.6}
 _CAR_USES = {"auto", "car", "all", "c", "vehicle", "motor_vehicle", "sov", "hov"}
@@ -123,25 +124,24 @@ class _Links:
         numbers = np.array(self.numbers, dtype=np.float64)
         length_unit = units.get("length") or self._fitting_unit(numbers[:, 0], ends)
         speed_unit = units.get("speed") or ("mph" if length_unit in {"mi", "ft"} else "km/h")
-        offsets = np.zeros(len(ends) + 1, dtype=np.int64)
-        np.cumsum([len(shape) for shape in self.shapes], out=offsets[1:])
         speed = numbers[:, 1] * _KPH[speed_unit]
         return assemble(
-            labels=self.labels,
-            x=self.x,
-            y=self.y,
-            tails=ends[:, 0],
-            heads=ends[:, 1],
-            length_m=numbers[:, 0] * METRES[length_unit],
-            speed_kph=np.where(speed > 0, speed, np.nan),
-            lanes=numbers[:, 2],
-            capacity_vph=numbers[:, 3],
-            bpr_alpha=numbers[:, 4],
-            bpr_beta=numbers[:, 5],
-            names=[name for name, _ in self.texts],
-            highways=[highway for _, highway in self.texts],
-            shape_xy=np.concatenate(self.shapes) if offsets[-1] else None,
-            shape_offsets=offsets,
+            Nodes(self.labels, self.x, self.y),
+            Edges(
+                ends[:, 0],
+                ends[:, 1],
+                names=[name for name, _ in self.texts],
+                highways=[highway for _, highway in self.texts],
+            ),
+            EdgeNumbers(
+                numbers[:, 0] * METRES[length_unit],
+                speed_kph=np.where(speed > 0, speed, np.nan),
+                lanes=numbers[:, 2],
+                capacity_vph=numbers[:, 3],
+                bpr_alpha=numbers[:, 4],
+                bpr_beta=numbers[:, 5],
+            ),
+            Lines.joined(self.shapes),
             crs=crs,
             name=name,
         )

@@ -10,9 +10,11 @@ import numpy as np
 
 from routesim.arrays import Floats, Ints
 from routesim.errors import NetworkError
-from routesim.roads.importers.assemble import assemble, number_parallel
+from routesim.roads.columns import IMPUTED_BITS
+from routesim.roads.importers.assemble import EdgeNumbers, Edges, Lines, Nodes, assemble, number_parallel
 from routesim.roads.importers.defaults import lanes_one_way, parse_lanes, parse_maxspeed
-from routesim.roads.network import GEOGRAPHIC, IMPUTED_BITS, RoadNetwork
+from routesim.roads.network import RoadNetwork
+from routesim.roads.places import GEOGRAPHIC
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -101,25 +103,15 @@ def network_from_records(
             reader.need_time(columns["length_m"][e], columns["speed_kph"][e], highways[-1])
         flags[e] = reader.flags()
         shapes.append(reader.shape(x, y))
-    offsets = np.zeros(n + 1, dtype=np.int64)
-    np.cumsum([len(shape) for shape in shapes], out=offsets[1:])
+    no_through = np.array([_truth(node.get("no_through")) for node in nodes], dtype=np.bool_)
     return assemble(
-        labels=labels,
-        x=x,
-        y=y,
-        tails=tails,
-        heads=heads,
-        names=names,
-        highways=highways,
-        keys=_keys(edges, tails, heads),
-        shape_xy=np.concatenate(shapes) if offsets[-1] else None,
-        shape_offsets=offsets,
-        imputed_bits=flags,
-        no_through=np.array([_truth(node.get("no_through")) for node in nodes], dtype=np.bool_),
+        Nodes(labels, x, y, no_through),
+        Edges(tails, heads, names, highways, _keys(edges, tails, heads)),
+        EdgeNumbers(**columns, imputed_bits=flags),
+        Lines.joined(shapes),
         crs=crs,
         name=name if name is not None else _text(graph.get("name")),
         attribution=_text(graph.get("attribution")) or _found_attribution(graph, edges),
-        **columns,
     )
 
 

@@ -15,11 +15,13 @@ from numpy.typing import NDArray
 from routesim.arrays import Floats, Ints
 from routesim.errors import NetworkError
 from routesim.kernels import kernel
+from routesim.roads.columns import IMPUTED_BITS
 from routesim.roads.edits import largest_component_nodes
-from routesim.roads.importers.assemble import assemble
+from routesim.roads.importers.assemble import EdgeNumbers, Edges, Lines, Nodes, assemble
 from routesim.roads.importers.defaults import road_class
 from routesim.roads.importers.tags import Road
-from routesim.roads.network import IMPUTED_BITS, RoadNetwork, haversine_m
+from routesim.roads.network import RoadNetwork
+from routesim.roads.places import haversine_m
 
 
 @dataclass(frozen=True)
@@ -81,23 +83,18 @@ def network_from_streets(
     index = np.cumsum(junctions) - 1
     names = _longest([r.name for r in streets.roads], road[pieces], by_piece, offsets)
     highways = _longest([r.highway for r in streets.roads], road[pieces], by_piece, offsets)
-    shape_xy, shape_offsets = _lines(lon, lat, tails[pieces], heads[pieces], offsets)
     return assemble(
-        labels=node_ids[junctions].tolist(),
-        x=lon[junctions],
-        y=lat[junctions],
-        tails=index[edge_tails],
-        heads=index[edge_heads],
-        length_m=edge_length,
-        free_flow_s=seconds,
-        speed_kph=edge_speed,
-        lanes=np.minimum.reduceat(lanes[pieces], starts),
-        capacity_vph=np.minimum.reduceat(capacity[pieces], starts),
-        names=names,
-        highways=highways,
-        shape_xy=shape_xy,
-        shape_offsets=shape_offsets,
-        imputed_bits=np.bitwise_or.reduceat(flags[pieces], starts),
+        Nodes(node_ids[junctions].tolist(), lon[junctions], lat[junctions]),
+        Edges(index[edge_tails], index[edge_heads], names, highways),
+        EdgeNumbers(
+            edge_length,
+            seconds,
+            edge_speed,
+            lanes=np.minimum.reduceat(lanes[pieces], starts),
+            capacity_vph=np.minimum.reduceat(capacity[pieces], starts),
+            imputed_bits=np.bitwise_or.reduceat(flags[pieces], starts),
+        ),
+        _lines(lon, lat, tails[pieces], heads[pieces], offsets),
         name=name,
         attribution=attribution,
     )
@@ -132,7 +129,7 @@ def _longest(texts: Sequence[str], road: Ints, length: Floats, offsets: Ints) ->
     return chosen
 
 
-def _lines(lon: Floats, lat: Floats, tails: Ints, heads: Ints, offsets: Ints) -> tuple[Floats, Ints]:
+def _lines(lon: Floats, lat: Floats, tails: Ints, heads: Ints, offsets: Ints) -> Lines:
     """Return each edge's points: the tail of every piece and the head of the last."""
     n_edges = len(offsets) - 1
     shape_offsets = offsets + np.arange(n_edges + 1)
@@ -142,7 +139,7 @@ def _lines(lon: Floats, lat: Floats, tails: Ints, heads: Ints, offsets: Ints) ->
     is_last[last] = True
     points[~is_last] = tails
     points[last] = heads[offsets[1:] - 1]
-    return np.column_stack((lon[points], lat[points])), shape_offsets
+    return Lines(np.column_stack((lon[points], lat[points])), shape_offsets)
 
 
 def merge_pieces(n_points: int, tails: Ints, heads: Ints) -> tuple[Ints, Ints]:

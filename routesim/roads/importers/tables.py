@@ -11,9 +11,10 @@ import numpy as np
 
 from routesim.arrays import Floats
 from routesim.errors import NetworkError
+from routesim.roads.columns import EDGE_NUMBERS, IMPUTED_BITS
 from routesim.roads.importers.files import MAX_BYTES, existing_file
 from routesim.roads.importers.labels import decode_label, encode_label
-from routesim.roads.network import EDGE_NUMBERS, IMPUTED_BITS, RoadNetwork
+from routesim.roads.network import RoadNetwork
 from routesim.storage.files import whole_file
 
 if TYPE_CHECKING:

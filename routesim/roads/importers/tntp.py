@@ -10,9 +10,10 @@ import numpy as np
 
 from routesim.arrays import Floats
 from routesim.errors import NetworkError
-from routesim.roads.importers.assemble import assemble
+from routesim.roads.importers.assemble import EdgeNumbers, Edges, Nodes, assemble
 from routesim.roads.importers.files import MAX_BYTES, read_text
-from routesim.roads.network import GEOGRAPHIC, RoadNetwork
+from routesim.roads.network import RoadNetwork
+from routesim.roads.places import GEOGRAPHIC
 
 SECONDS: Mapping[str, float] = {"s": 1.0, "min": 60.0, "h": 3600.0, "h/100": 36.0}
 METRES: Mapping[str, float] = {"m": 1.0, "km": 1000.0, "mi": 1609.344, "ft": 0.3048}
@@ -49,21 +50,18 @@ def from_tntp(
     if len(rows) != n_links:
         raise NetworkError(f"{net} announces {n_links} links and holds {len(rows)}; it breaks off or is damaged")
     x, y, crs = _places(nodes, n_nodes, max_bytes)
+    ends = rows[:, :2].astype(np.int64) - 1
     try:
         return assemble(
-            labels=range(1, n_nodes + 1),
-            x=x,
-            y=y,
-            tails=rows[:, 0].astype(np.int64) - 1,
-            heads=rows[:, 1].astype(np.int64) - 1,
-            length_m=rows[:, 3] * metres,
-            free_flow_s=rows[:, 4] * seconds,
-            capacity_vph=rows[:, 2],
-            bpr_alpha=rows[:, 5],
-            bpr_beta=rows[:, 6],
-            names=[""] * len(rows),
-            highways=[""] * len(rows),
-            no_through=np.arange(1, n_nodes + 1) < first_through,
+            Nodes(range(1, n_nodes + 1), x, y, no_through=np.arange(1, n_nodes + 1) < first_through),
+            Edges(ends[:, 0], ends[:, 1], names=[""] * len(rows), highways=[""] * len(rows)),
+            EdgeNumbers(
+                length_m=rows[:, 3] * metres,
+                free_flow_s=rows[:, 4] * seconds,
+                capacity_vph=rows[:, 2],
+                bpr_alpha=rows[:, 5],
+                bpr_beta=rows[:, 6],
+            ),
             crs=crs,
             name=Path(net).name.removesuffix(".tntp").removesuffix("_net") if name is None else name,
         )

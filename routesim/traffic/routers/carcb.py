@@ -11,10 +11,10 @@ from routesim.assignment.frank_wolfe import Prices, prices_at
 from routesim.checks import number, whole
 from routesim.errors import InputError
 from routesim.learners.carcb import CARCB
+from routesim.learners.least_squares import least_squares
 from routesim.traffic.protocol import WEIGHED, Departures, Driven, Routes, TrafficTask, Weights
 from routesim.traffic.routers.base import Feedback
 
-_NOTHING = 1e-12  # eigenvalues of the Gram matrix below this share of the largest count as 0
 _LEAST_RATE = 0.05  # of the median rate: what an estimate that makes a road free or worse is taken for
 
 
@@ -93,10 +93,7 @@ class CARCBRouter:
         return Routes(np.zeros(1, dtype=np.int64), np.empty(0, dtype=np.int32), which, weights=weights)
 
     def _fitted(self) -> Floats:
-        sizes, directions = np.linalg.eigh(self.gram)
-        kept = sizes > _NOTHING * max(float(sizes[-1]), np.finfo(float).tiny)
-        directions = directions[:, kept]
-        return np.asarray(directions @ ((directions.T @ self.moment) / sizes[kept]), dtype=np.float64)
+        return least_squares(self.gram, self.moment)[0]
 
     def _weighed(self, theta: Floats) -> Weights:
         """Return the rates that theta stands for, and the tolls planned on them."""

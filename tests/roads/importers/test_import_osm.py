@@ -17,7 +17,8 @@ from road_files import OSM_GRID_SIDE, osm_grid, shared
 
 from routesim.roads.importers.simplify import merge_pieces
 from routesim.roads.importers.tags import is_drivable
-from routesim.roads.network import RoadNetwork, haversine_m
+from routesim.roads.network import RoadNetwork
+from routesim.roads.places import haversine_m
 
 REAL = ["andorra.osm.pbf", "liechtenstein.osm.pbf", "krems.osm.gz", "west-oakland.osm.bz2"]
 # Nodes and edges: all roads as they are joined, and the largest part within which all reach all.

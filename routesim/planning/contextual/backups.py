@@ -1,45 +1,50 @@
-"""The compiled sweeps of the contextual planner: what each history is worth, from what those after it are worth.
+"""The compiled sweeps of the contextual planner: what each history is worth, from what those after it are worth."""
 
-A graph of histories is five arrays: the multiplier of each group of edges after each history; the multipliers of each
-group by count; how often each action occurs in the histories without their oldest action, where no two actions share
-an edge (else nothing); and the groups of each action, as CSR.
-"""
-
-from typing import TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from routesim.arrays import Floats
 from routesim.kernels import kernel
-
-Graph: TypeAlias = tuple[Floats, Floats, NDArray[np.uint8], NDArray[np.int64], NDArray[np.int32]]
+from routesim.rounds.window import PathRows
 
 # A step that stays put with this chance, so that value iteration settles although the best cycle is periodic.
 _LAZINESS = 0.25
+
+
+class Histories(NamedTuple):
+    """All histories of one length.
+
+    `table` holds the multiplier of each group of edges after each history, and `curves` those of each group by count.
+    Where no two actions share an edge, `recent` counts how often each action occurs in the histories without their
+    oldest action; else it is empty. `paths` lists the groups of each action.
+    """
+
+    table: Floats
+    curves: Floats
+    recent: NDArray[np.uint8]
+    paths: PathRows
 
 
 @kernel
 def _backup(
     bases: Floats,
     bonus: Floats,
-    table: Floats,
-    curves: Floats,
-    recent: NDArray[np.uint8],
-    indptr: NDArray[np.int64],
-    indices: NDArray[np.int32],
+    histories: Histories,
     after: Floats,
     ahead: Floats,
     values: Floats,
     kept: NDArray[np.integer],
 ) -> None:
-    """Fill `values` with the largest reward now plus value afterwards, for each history of `table`.
+    """Fill `values` with the largest reward now plus value afterwards, for each history.
 
     The best action of each goes into `kept`, unless that is empty.
     """
+    table, indptr, indices = histories.table, histories.paths.indptr, histories.paths.indices
     n_actions, n_states = len(indptr) - 1, table.shape[1]
-    if len(recent) > 0:
-        _backup_disjoint(bases, bonus, curves, recent, indptr, indices, after, ahead, values, kept)
+    if len(histories.recent) > 0:
+        _backup_disjoint(bases, bonus, histories, after, ahead, values, kept)
         return
     # Histories that differ in their oldest action only lead to the same ones; a short history has no oldest to lose.
     rests = max(1, n_states // n_actions) if n_states == len(after) else n_states
@@ -76,10 +81,7 @@ def _backup(
 def _backup_disjoint(
     bases: Floats,
     bonus: Floats,
-    curves: Floats,
-    recent: NDArray[np.uint8],
-    indptr: NDArray[np.int64],
-    indices: NDArray[np.int32],
+    histories: Histories,
     after: Floats,
     worth: Floats,
     values: Floats,
@@ -89,6 +91,12 @@ def _backup_disjoint(
 
     Of the K histories that differ in their oldest action only, each sees all rewards alike but that of this action.
     """
+    curves, recent, indptr, indices = (
+        histories.curves,
+        histories.recent,
+        histories.paths.indptr,
+        histories.paths.indices,
+    )
     rests, n_actions = recent.shape
     counts = curves.shape[1]
     for action in range(n_actions):
@@ -118,52 +126,33 @@ def _backup_disjoint(
 
 
 @kernel
-def backward(
-    bases: Floats,
-    bonus: Floats,
-    table: Floats,
-    curves: Floats,
-    recent: NDArray[np.uint8],
-    indptr: NDArray[np.int64],
-    indices: NDArray[np.int32],
-    after: Floats,
-    kept: NDArray[np.integer],
-) -> Floats:
+def backward(bases: Floats, bonus: Floats, histories: Histories, after: Floats, kept: NDArray[np.integer]) -> Floats:
     """Return the values before the first round of `bases` from those after the last; best actions go into `kept`."""
-    ahead = np.empty(_scratch(table, curves))
+    ahead = np.empty(_scratch(histories))
     lines = np.zeros((2, len(after)))
     nothing = kept[:1].reshape(-1)[:0]
     following = after
     for place in range(len(bases) - 1, -1, -1):
         line, extra = lines[place % 2], bonus[place if len(bonus) > 1 else 0]
         best = kept[place] if len(kept) > 0 else nothing
-        _backup(bases[place], extra, table, curves, recent, indptr, indices, following, ahead, line, best)
+        _backup(bases[place], extra, histories, following, ahead, line, best)
         following = line
     return following
 
 
 @kernel
-def _scratch(table: Floats, curves: Floats) -> int:
+def _scratch(histories: Histories) -> int:
     """Return the room `_backup` needs beside its result."""
-    return int(max(table.shape[1], curves.size))
+    return int(max(histories.table.shape[1], histories.curves.size))
 
 
 @kernel
 def iterate(
-    bases: Floats,
-    weights: Floats,
-    table: Floats,
-    curves: Floats,
-    recent: NDArray[np.uint8],
-    indptr: NDArray[np.int64],
-    indices: NDArray[np.int32],
-    values: Floats,
-    width: float,
-    max_sweeps: int,
+    bases: Floats, weights: Floats, histories: Histories, values: Floats, width: float, max_sweeps: int
 ) -> tuple[float, float, int]:
     """Improve `values` in place until the best average is known to within `width`; return its bounds and sweeps."""
-    n_states, n_actions = table.shape[1], len(indptr) - 1
-    ahead, line, mean = np.empty(_scratch(table, curves)), np.empty(n_states), np.empty(n_states)
+    n_states, n_actions = histories.table.shape[1], len(histories.paths.indptr) - 1
+    ahead, line, mean = np.empty(_scratch(histories)), np.empty(n_states), np.empty(n_states)
     nothing_kept = np.zeros(0, dtype=np.uint8)
     nothing = np.zeros(n_actions)
     sweep = 0
@@ -171,7 +160,7 @@ def iterate(
         sweep += 1
         mean[:] = -values
         for sample in range(len(bases)):
-            _backup(bases[sample], nothing, table, curves, recent, indptr, indices, values, ahead, line, nothing_kept)
+            _backup(bases[sample], nothing, histories, values, ahead, line, nothing_kept)
             for state in range(n_states):
                 mean[state] += weights[sample] * line[state]
         low, high = mean.min(), mean.max()
@@ -179,31 +168,3 @@ def iterate(
             return low, high, sweep
         for state in range(n_states):
             values[state] += (1.0 - _LAZINESS) * (mean[state] - low)
-
-
-@kernel
-def gains(
-    bases: Floats,
-    table: Floats,
-    curves: Floats,
-    recent: NDArray[np.uint8],
-    indptr: NDArray[np.int64],
-    indices: NDArray[np.int32],
-    values: Floats,
-    mean: Floats,
-    spread: Floats,
-) -> None:
-    """Fill in the mean and the standard deviation, over contexts, of one backup minus the value, for each history."""
-    n_states, n_actions = table.shape[1], len(indptr) - 1
-    ahead, line = np.empty(_scratch(table, curves)), np.empty(n_states)
-    nothing_kept = np.zeros(0, dtype=np.uint8)
-    nothing = np.zeros(n_actions)
-    for sample in range(len(bases)):
-        _backup(bases[sample], nothing, table, curves, recent, indptr, indices, values, ahead, line, nothing_kept)
-        for state in range(n_states):
-            gain = line[state] - values[state]
-            step = gain - mean[state]
-            mean[state] += step / (sample + 1)
-            spread[state] += step * (gain - mean[state])
-    for state in range(n_states):
-        spread[state] = np.sqrt(spread[state] / (len(bases) - 1))

@@ -1,0 +1,80 @@
+"""Scenarios in continuous time: vehicles that depart, drive and congest some roads."""
+
+from typing import ClassVar, Literal, Self
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from routesim.errors import InputError
+from routesim.scenario.base import LEARNERS, Scenario
+from routesim.scenario.choices import CongestionChoice, RouterChoice, TravellersChoice
+from routesim.scenario.demands import DemandChoice
+from routesim.scenario.sources import RoadSource
+from routesim.traffic.simulator import TrafficSimulator
+from routesim.travellers.features import RoadFeatures
+from routesim.travellers.trip_costs import TripCosts
+
+
+class TrafficRoads(RoadSource):
+    """Vehicles on some roads in continuous time."""
+
+    window_s: float = Field(300.0, gt=0, le=1e6, description="how many seconds a road remembers those who entered it")
+    congestion: CongestionChoice | None = Field(
+        None, description="what a count multiplies a travel time by; BPR with each road's own capacity unless given"
+    )
+    noise: float = Field(0.0, ge=0, le=10, description="standard deviation of the logarithm of a travel time")
+    overtaking: bool = Field(True, description="false: vehicles leave a road in the order they entered it")
+    reroute_share: float = Field(0.0, ge=0, le=1, description="share of the vehicles that look again on their way")
+    reroute_s: float = Field(60.0, gt=0, le=1e6, description="seconds after which they look again")
+    demand: DemandChoice = Field(
+        default_factory=DemandChoice.model_construct, description="who wants to go where, and when"
+    )
+    travellers: TravellersChoice | None = Field(None, description="who travels, where trips differ")
+    measure_from_s: float = Field(0.0, ge=0, description="trips that depart before this are not measured")
+    measure_to_s: float | None = Field(None, gt=0, description="nor those that depart later than this")
+
+    @model_validator(mode="after")
+    def _makes_sense(self) -> Self:
+        if self.measure_to_s is not None and self.measure_to_s <= self.measure_from_s:
+            raise InputError(
+                f"measure_to_s must be later than measure_from_s, got {self.measure_to_s} and {self.measure_from_s}"
+            )
+        return self
+
+    def simulator(self, vehicles: int | None, *, bin_s: float | None = None) -> TrafficSimulator:
+        """Return the simulator, with so many vehicles expected in all if given."""
+        network = self.network()
+        costs = None
+        if self.travellers is not None:
+            features = RoadFeatures(network, np.arange(network.n_edges), list(self.travellers.costs))
+            costs = TripCosts(self.travellers.people(), features, features.theta(self.travellers.costs))
+        return TrafficSimulator(
+            network,
+            self.demand.make(network, self.name, vehicles),
+            self.window_s,
+            None if self.congestion is None else self.congestion.make(),
+            noise=self.noise,
+            overtaking=self.overtaking,
+            reroute_share=self.reroute_share,
+            reroute_s=self.reroute_s,
+            bin_s=bin_s,
+            trip_costs=costs,
+        )
+
+
+class TrafficScenario(Scenario):
+    """A named experiment in continuous time: vehicles that depart, drive and congest."""
+
+    kind: Literal["traffic"]
+    rounds: int | None = Field(
+        None, ge=1, le=10**7, description="vehicles expected in each run; unless given, as many as the demand says"
+    )
+    learners: tuple[RouterChoice, ...] = LEARNERS
+    traffic: TrafficRoads = Field(description="the roads and the demand")
+    section: ClassVar[str] = "traffic"
+    fix: ClassVar[str] = "add [traffic.travellers]"
+
+    @property
+    def has_contexts(self) -> bool:
+        """Whether trips differ."""
+        return self.traffic.travellers is not None
