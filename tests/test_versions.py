@@ -104,7 +104,7 @@ def test_the_project_works_with_its_lowest_versions_and_on_every_python(
     python = tmp_path / "env" / "bin" / "python"
     run(interpreter(version), "-m", "venv", tmp_path / "env")
     install = (python, "-m", "pip", "install", "-q", "--disable-pip-version-check", "-c", pins)
-    run(*install, f"{ROOT}[{','.join(EXTRAS)}]", "pytest", "hypothesis", "osmium", "jsonschema")
+    run(*install, f"{ROOT}[{','.join(EXTRAS)}]", "pytest", "hypothesis", "osmium", "jsonschema", "selenium")
     assert "Usage: routesim" in run(tmp_path / "env" / "bin" / "routesim", "--help")
     # Warnings of old or new packages are no failure of the project.
     run(
