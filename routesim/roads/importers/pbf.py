@@ -98,10 +98,19 @@ class _Block:
         self.texts: NDArray[np.int64] = np.empty((0, 2), dtype=np.int64)
         self.groups: list[tuple[int, int]] = []
         self.granularity, self.offsets = 100, [0, 0]
+        table_seen = False
         for number, start, end in fields_of(self.buffer, 0, len(content)).tolist():
+            # A plain number is (value, -1) and a list ends at 0 or later.
+            if number in (17, 19, 20) and end >= 0:
+                raise ValueError(f"its field {number} must be a number, not a list")
             if number == 1:
+                if table_seen:
+                    raise ValueError("it has more than one table of texts")
+                table_seen = True
                 table = fields_of(self.buffer, start, end)
                 self.texts = np.ascontiguousarray(table[table[:, 0] == 1, 1:])
+                if (self.texts[:, 1] < 0).any():
+                    raise ValueError("its table of texts holds a number")
             elif number == 2:
                 self.groups.append((start, end))
             elif number == 17:
@@ -205,19 +214,15 @@ def _walk(file: Path, max_bytes: int) -> Iterator[tuple[int, int]]:
 
 
 def _blob_header(content: bytes, where: str) -> tuple[bytes, int]:
-    kind, size = b"", -1
-    for number, start, end in _fields(content, where):
-        if number == 1:
-            kind = content[start:end]
-        elif number == 3:
-            size = start
+    fields = _single(content, where, numbers=(3,))
+    size = fields[3][0] if 3 in fields else -1
     if not 0 <= size <= _MAX_BLOB_BYTES:
         raise NetworkError(f"{where}: a blob must state a size up to {_MAX_BLOB_BYTES} bytes, got {size}")
-    return kind, size
+    return content[slice(*fields.get(1, (0, 0)))], size
 
 
 def _stated_size(blob: bytes, where: str) -> int:
-    size = next((start for number, start, _ in _fields(blob, where) if number == 2), 0)
+    size = _single(blob, where, numbers=(2,)).get(2, (0, -1))[0]
     if not 0 <= size <= _MAX_BLOB_BYTES:
         raise NetworkError(f"{where}: a blob may hold {_MAX_BLOB_BYTES} bytes, claims {size}")
     return size
@@ -226,7 +231,7 @@ def _stated_size(blob: bytes, where: str) -> int:
 def _check_header(blob: bytes, where: str) -> None:
     try:
         content = _unpacked(blob)
-        features = {content[start:end] for number, start, end in _fields(content, where) if number == 4}
+        features = {content[start:end] for number, start, end in _fields(content, where) if number == 4 and end >= 0}
     except ValueError as error:
         raise NetworkError(f"{where}: the header is damaged: {error}") from None
     if features - _FEATURES:
@@ -241,9 +246,21 @@ def _fields(content: bytes, where: str) -> list[list[int]]:
     return found
 
 
+def _single(content: bytes, where: str, *, numbers: tuple[int, ...]) -> dict[int, tuple[int, int]]:
+    """Return where each field of a message lies that has every field once: these are `numbers`, the others lists."""
+    found: dict[int, tuple[int, int]] = {}
+    for number, start, end in _fields(content, where):
+        if number in found:
+            raise NetworkError(f"{where}: damaged, or no PBF of OpenStreetMap: field {number} is stated twice")
+        if number > 0 and (end < 0) != (number in numbers):
+            raise NetworkError(f"{where}: damaged, or no PBF of OpenStreetMap: field {number} is of another kind")
+        found[number] = start, end
+    return found
+
+
 def _unpacked(blob: bytes) -> bytes:
     """Return what a blob holds, which must be exactly as long as the blob says."""
-    fields = {number: (start, end) for number, start, end in _fields(blob, "a blob")}
+    fields = _single(blob, "a blob", numbers=(2,))
     if 1 in fields:
         return blob[slice(*fields[1])]
     size = fields[2][0] if 2 in fields else 0
