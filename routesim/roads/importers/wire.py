@@ -20,7 +20,7 @@ def _check(buffer: Bytes, start: int, end: int) -> None:
 
 @kernel
 def _varint(buffer: Bytes, at: int, end: int) -> tuple[np.int64, int]:
-    """Return an unsigned number (as the signed one of equal bits) and where it ends; the caller has checked the span."""
+    """Return an unsigned number (as the signed one of equal bits) and where it ends, within a span that was checked."""
     value = np.int64(0)
     for shift in range(0, 70, 7):
         if at >= end:
