@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from routesim.arrays import Floats, Ints
 from routesim.errors import NetworkError
+from routesim.roads.importers.files import MAX_STREAM_BYTES, most_bytes, too_large
 from routesim.roads.importers.wire import delta_values, fields_of, plain_nodes, spans_of, tagged_ways
 
 # The limits of the format itself.
@@ -37,9 +38,9 @@ class Way(NamedTuple):
 
 
 class PbfFile:
-    """A PBF file whose frame has been walked through and whose stated sizes stay within `max_bytes`."""
+    """A PBF file whose frame has been walked through and whose stated sizes stay within `most_bytes`."""
 
-    def __init__(self, file: Path, max_bytes: int) -> None:
+    def __init__(self, file: Path, max_bytes: int | None) -> None:
         self.file = file
         self.blobs = list(_walk(file, max_bytes))
         # Which blobs hold nodes is learnt while ways are read, so that the others need not be opened twice.
@@ -184,12 +185,13 @@ class _Block:
         return self.content[self.texts[i, 0] : self.texts[i, 1]].decode("utf-8")
 
 
-def _walk(file: Path, max_bytes: int) -> Iterator[tuple[int, int]]:
+def _walk(file: Path, max_bytes: int | None) -> Iterator[tuple[int, int]]:
     """Yield where each blob of data begins and how long it is, and refuse a file that promises too much."""
     total = 0
     try:
         with file.open("rb") as stream:
             size = file.stat().st_size
+            limit = most_bytes(size, max_bytes, default=MAX_STREAM_BYTES)
             while (at := stream.tell()) < size:
                 where = f"{file} byte {at}"
                 header_size = int.from_bytes(_exactly(stream, 4, where), "big")
@@ -201,10 +203,8 @@ def _walk(file: Path, max_bytes: int) -> Iterator[tuple[int, int]]:
                 begin = stream.tell()
                 blob = _exactly(stream, blob_size, where)
                 total += max(blob_size, _stated_size(blob, where))
-                if total > max_bytes:
-                    raise NetworkError(
-                        f"{file} holds more than {max_bytes} bytes once decompressed; raise max_bytes if you trust it"
-                    )
+                if total > limit:
+                    raise too_large(file, limit)
                 if at == 0:
                     _check_header(blob, where)
                 elif kind == b"OSMData":

@@ -187,9 +187,7 @@ def main() -> None:
         return
     failed = False
     for kind in FORMATS if asked.kind == "all" else [asked.kind]:
-        tally = run(
-            kind, asked.seed, list(range(asked.cases)) if asked.only is None else [asked.only], keep=asked.keep
-        )
+        tally = run(kind, asked.seed, list(range(asked.cases)) if asked.only is None else [asked.only], keep=asked.keep)
         print("\n".join([*tally.failures, str(tally)]), flush=True)
         failed = failed or bool(tally.failures)
     sys.exit(1 if failed else 0)
