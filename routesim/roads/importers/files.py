@@ -49,7 +49,7 @@ def one_line(message: str) -> str:
 
 
 def most_bytes(size: int, max_bytes: int | None, *, default: int = MAX_BYTES, harmless: int = _HARMLESS_BYTES) -> int:
-    """Return how much a file of `size` bytes may hold once decompressed, unless told by `max_bytes`."""
+    """Return how much a file of `size` bytes may hold once decompressed; `max_bytes` replaces every other limit."""
     return min(default, max(harmless, _GROWTH * size)) if max_bytes is None else max_bytes
 
 
@@ -80,13 +80,16 @@ def existing_file(path: str | Path, what: str, *, max_bytes: int | None = None) 
 
 
 def read_chunks(file: Path, *, max_bytes: int | None, default: int = MAX_BYTES) -> Iterator[bytes]:
-    """Yield a file's bytes, decompressed when it is .gz or .bz2; more than `most_bytes` are an error."""
+    """Yield a file's bytes, decompressed when it is .gz or .bz2; more than `most_bytes` are an error.
+
+    The bytes of the file that were taken in so far say how much may have come out, so a bomb ends early.
+    """
     total = 0
     try:
-        limit = most_bytes(file.stat().st_size, max_bytes, default=default)
-        with _open(file) as stream:
+        with file.open("rb") as packed, _unpacked(file, packed) as stream:
             while chunk := stream.read(_CHUNK):
                 total += len(chunk)
+                limit = most_bytes(packed.tell(), max_bytes, default=default)
                 if total > limit:
                     raise too_large(file, limit)
                 yield chunk
@@ -109,9 +112,9 @@ def read_text(path: str | Path, what: str, *, max_bytes: int | None) -> str:
         ) from None
 
 
-def _open(file: Path) -> IO[bytes]:
+def _unpacked(file: Path, packed: IO[bytes]) -> IO[bytes]:
     if file.suffix == ".gz":
-        return gzip.open(file, "rb")  # type: ignore[return-value]  # a GzipFile reads bytes
+        return gzip.open(packed, "rb")  # type: ignore[return-value]  # a GzipFile reads bytes
     if file.suffix == ".bz2":
-        return bz2.open(file, "rb")
-    return file.open("rb")
+        return bz2.open(packed, "rb")
+    return packed

@@ -41,7 +41,7 @@ def from_osm(
     Points that are no junctions are merged away unless `simplify` is False, and only the largest part
     within which every node reaches every other is kept unless `largest_component` is False. A way that
     leads out of the extract, to points the file does not hold, is cut there. `max_bytes` limits the size
-    once decompressed: 2 GiB unless given, and a hundred times the size of the file where that is more than 64 MiB.
+    once decompressed. Without it the limits are 2 GiB and, above 64 MiB, a hundred times the size of the file.
     """
     file = existing_file(path, "OpenStreetMap (.osm, .osm.gz, .osm.bz2, .osm.pbf)")
     ways = _Ways(file, max_ways)
