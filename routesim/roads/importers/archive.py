@@ -19,7 +19,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from routesim.arrays import Floats
+from routesim.arrays import Floats, Ints
 from routesim.errors import NetworkError
 from routesim.roads.columns import EDGE_NUMBERS
 from routesim.roads.importers.files import existing_file, most_bytes, reads_files
@@ -101,7 +101,7 @@ def _build(arrays: dict[str, NDArray[Any]]) -> RoadNetwork:
         labels = tuple(np.cumsum(stored).tolist())
     else:
         raise NetworkError(f"labels must be texts or 64-bit whole numbers, got {stored.dtype}")
-    whole: dict[str, Any] = {column: np.cumsum(arrays[column].astype(np.int64)) for column in _WHOLE}
+    whole: dict[str, Any] = {column: np.cumsum(_integers(column, arrays)) for column in _WHOLE}
     n_nodes, n_edges = len(labels), len(whole["tails"])
     columns = (*EDGE_NUMBERS, "x", "y", "shape_x", "shape_y")
     numbers: dict[str, Any] = {column: _unpack(column, arrays) for column in columns}
@@ -150,7 +150,14 @@ def _unpack(column: str, arrays: dict[str, NDArray[Any]]) -> Floats:
     scale = int(arrays[f"{column}_scale"][0])
     if scale not in _SCALES:
         raise NetworkError(f"{column} has a grid of {scale}, expected one of {_SCALES}")
-    return np.asarray(np.cumsum(arrays[f"{column}_steps"].astype(np.int64)) / scale, dtype=np.float64)
+    return np.asarray(np.cumsum(_integers(f"{column}_steps", arrays)) / scale, dtype=np.float64)
+
+
+def _integers(column: str, arrays: dict[str, NDArray[Any]]) -> Ints:
+    """Return a column that must hold whole numbers; others would become arbitrary ones."""
+    if arrays[column].dtype.kind not in "iu":
+        raise NetworkError(f"{column} must be whole numbers, got {arrays[column].dtype}")
+    return arrays[column].astype(np.int64)
 
 
 def _narrow(values: NDArray[Any]) -> NDArray[Any]:
@@ -170,7 +177,9 @@ def _text_array(value: Sequence[str] | dict[str, str]) -> NDArray[np.uint8]:
 
 
 def _texts(array: NDArray[Any]) -> Any:
-    return json.loads(array.astype(np.uint8).tobytes().decode("ascii"))
+    if array.dtype != np.uint8:
+        raise NetworkError(f"texts must be stored as bytes, got {array.dtype}")
+    return json.loads(array.tobytes().decode("ascii"))
 
 
 def read_arrays(stream: IO[bytes], max_bytes: int | None = None) -> dict[str, NDArray[Any]]:

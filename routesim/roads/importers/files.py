@@ -8,6 +8,8 @@ from functools import wraps
 from pathlib import Path
 from typing import IO, ParamSpec, TypeVar
 
+import numpy as np
+
 from routesim.errors import NetworkError
 
 # How much a file may hold once decompressed; every reader takes `max_bytes` to raise or lower it.
@@ -26,17 +28,22 @@ _Result = TypeVar("_Result")
 
 
 def reads_files(read: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
-    """Let a reader's error be one line of bounded length, whatever the file put into it."""
+    """Let a reader's error be one line of bounded length, whatever the file put into it.
+
+    Numbers that are too large for their unit become infinite, which the network refuses by name, without a warning.
+    """
 
     @wraps(read)
     def reader(*arguments: _Parameters.args, **options: _Parameters.kwargs) -> _Result:
         try:
-            return read(*arguments, **options)
+            with np.errstate(all="ignore"):
+                return read(*arguments, **options)
         except NetworkError as error:
             raise NetworkError(one_line(str(error))) from None
-        except (MemoryError, RecursionError):
+        except (MemoryError, RecursionError) as error:
             which = next(iter((*arguments, *options.values())), "the file")
-            raise NetworkError(one_line(f"{which} needs more memory than there is, or is nested too deeply")) from None
+            why = "needs more memory than there is" if isinstance(error, MemoryError) else "is nested too deeply"
+            raise NetworkError(one_line(f"{which} {why}")) from None
 
     return reader
 

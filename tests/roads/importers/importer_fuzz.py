@@ -25,6 +25,7 @@ import time
 import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 MEMORY_MB = 2048
 SECONDS = 20.0
@@ -67,14 +68,13 @@ def run(kind: str, seed: int, cases: list[int], *, keep: Path | None = None) -> 
                     raise RuntimeError(f"the worker for {kind} does not start: {worker.end()}")
             case = waiting.pop()
             tally.cases += 1
-            before = time.monotonic()
             answer = worker.ask(case, SECONDS)
-            tally.slowest_s = max(tally.slowest_s, time.monotonic() - before)
             if answer is None:
                 tally.failures.append(f"{kind} --seed {seed} --only {case}: {worker.end()}")
                 worker = None
                 continue
             tally.peak_mb = max(tally.peak_mb, answer["peak_mb"])
+            tally.slowest_s = max(tally.slowest_s, answer["seconds"])
             if answer["outcome"] == "network":
                 tally.networks += 1
             elif answer["outcome"] == "refused":
@@ -105,7 +105,7 @@ class _Worker:
             preexec_fn=limit,
         )
 
-    def ask(self, case: int | None, seconds: float) -> dict[str, float | str] | None:
+    def ask(self, case: int | None, seconds: float) -> dict[str, Any] | None:
         """Send a case and wait for its answer, without one for the worker's first sign of life."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
@@ -146,9 +146,12 @@ def work(kind: str, seed: int, folder: Path) -> None:
     for line in sys.stdin:
         rng = random.Random(f"{kind} {seed} {int(line)}")  # noqa: S311 - repeatable on purpose
         at = rng.randrange(len(files))
-        outcome = _outcome(call, *write_case(kind, files, at, rng, folder / "case"))
+        read = write_case(kind, files, at, rng, folder / "case")
+        before = time.monotonic()
+        outcome = _outcome(call, *read)
+        seconds = time.monotonic() - before
         peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        print(json.dumps({"outcome": outcome, "peak_mb": peak_mb}), flush=True)
+        print(json.dumps({"outcome": outcome, "peak_mb": peak_mb, "seconds": seconds}), flush=True)
 
 
 def _outcome(call, reader: str, *arguments: object) -> str:  # type: ignore[no-untyped-def]

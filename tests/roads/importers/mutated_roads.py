@@ -330,7 +330,7 @@ def npz(content: bytes, rng: Rng) -> bytes:
                     if 0 < size < 65536 and rng.random() < 0.8:
                         raw = raw[:8] + struct.pack("<H", size) + raw[10:]
                     members[at][1] = raw
-        how = rng.choice((zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA))
+        how = rng.choice((zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) * 9 + (zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA))
         for name in dict.fromkeys(name for name, _ in members):
             new.writestr(name, next(raw for other, raw in members if other == name), how)
     return out.getvalue()
@@ -349,7 +349,10 @@ def gpkg(content: bytes, rng: Rng) -> bytes:
             _change_table(base, rng)
         except (sqlite3.Error, OverflowError, UnicodeError, ValueError):
             continue  # what SQLite does not let pass is no file either
-    base.commit()
+    try:
+        base.commit()
+    except sqlite3.DatabaseError:
+        base.rollback()  # the schema is damaged beyond what SQLite writes
     changed = base.serialize()
     base.close()
     return changed

@@ -163,6 +163,42 @@ def test_headers_of_arrays_that_do_not_parse(header: bytes, tmp_path: Path) -> N
     assert str(caught.value).isprintable()
 
 
+@pytest.mark.parametrize("column", ["tails", "x_steps", "header"])
+def test_own_files_hold_whole_numbers_where_these_belong(column: str, tmp_path: Path) -> None:
+    file = tmp_path / "n.npz"
+    tricky_network().save(file)
+    with np.load(file) as arrays:
+        content = {name: arrays[name] for name in arrays.files}
+    content.setdefault("x_steps", np.ones(1))
+    content |= {"x_scale": np.array([1]), column: np.full(len(content[column]), np.nan)}
+    content.pop("x", None)
+    np.savez_compressed(file, **content)
+    with pytest.raises(NetworkError, match=r"n\.npz: (tails|x_steps|texts) must be .*, got float64"):
+        RoadNetwork.from_file(file)
+
+
+def test_numbers_that_their_unit_makes_infinite_are_refused_without_a_warning(tmp_path: Path) -> None:
+    net = tmp_path / "n.tntp"
+    net.write_text(TNTP_NET.replace("<END", "<ORIGINAL HEADER>~ Length (km) Free Flow Time (min)\n<END"))
+    assert RoadNetwork.from_tntp(net).n_edges == 4
+    lines = net.read_text().splitlines()
+    fields = lines[-1].split()
+    fields[3] = "1e308"
+    net.write_text("\n".join([*lines[:-1], " ".join(fields)]))
+    with pytest.raises(NetworkError, match=r"n\.tntp.* finite"):
+        RoadNetwork.from_tntp(net)
+
+
+def test_a_geopackage_whose_texts_are_nested_without_end_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "n.gpkg"
+    tricky_network().to_geopackage(file)
+    with sqlite3.connect(file) as base:
+        base.execute("UPDATE network SET about = ?", ("[" * 100_000,))
+    base.close()
+    with pytest.raises(NetworkError, match=r"n\.gpkg is nested too deeply"):
+        RoadNetwork.from_geopackage(file)
+
+
 @pytest.mark.parametrize("kind", ["long", "int", "string", "double"])
 @pytest.mark.parametrize("attribute", ["x", "free_flow_s", "edge_index", "lanes", "no_through"])
 def test_whole_numbers_of_400_digits_in_graphml(kind: str, attribute: str, tmp_path: Path) -> None:
