@@ -42,7 +42,7 @@ def from_geopackage(path: str | Path, *, max_bytes: int = MAX_BYTES) -> RoadNetw
             if stream.read(16) != b"SQLite format 3\x00":
                 raise NetworkError("it does not begin as a GeoPackage does")
         with closing(_opened(file)) as base:
-            return _rebuild(_Tables(base, file.stat().st_size))
+            return _rebuild(_PlainTables(base, file.stat().st_size))
     except NetworkError as error:
         raise NetworkError(f"{file}: {error}") from None
     except (sqlite3.Error, ValueError, KeyError, TypeError, IndexError, OverflowError, OSError) as error:
@@ -70,7 +70,7 @@ def _opened(file: Path) -> sqlite3.Connection:
     return base
 
 
-class _Tables:
+class _PlainTables:
     """The tables of a GeoPackage, of which together no more is read than the file can hold."""
 
     def __init__(self, base: sqlite3.Connection, size: int) -> None:
@@ -133,7 +133,7 @@ def _well_known(value: Any, table: str) -> bytes | None:
     return value[8 + _BOX_BYTES[value[3] >> 1 & 7] :]
 
 
-def _rebuild(tables: _Tables) -> RoadNetwork:
+def _rebuild(tables: _PlainTables) -> RoadNetwork:
     import shapely
 
     about = tables.columns("network", ("format", "about"))
