@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 IMPUTED_BITS: Mapping[str, int] = {"speed": 1, "lanes": 2, "capacity": 4, "bpr": 8}
 
 
-class Limits(NamedTuple):
+class ColumnLimits(NamedTuple):
     """The least and the largest value of a column, and whether it may be NaN, "unknown"."""
 
     least: float
@@ -28,14 +28,14 @@ class Limits(NamedTuple):
 
 
 # Attributes of an edge that are numbers, and between which limits travel times made from them keep their meaning.
-EDGE_LIMITS: Mapping[str, Limits] = {
-    "length_m": Limits(0.0, 1e9, or_unknown=True),
-    "free_flow_s": Limits(0.0, LATEST_S),
-    "speed_kph": Limits(1e-30, 1e30, or_unknown=True),
-    "lanes": Limits(1e-3, 1e4),
-    "capacity_vph": Limits(1e-6, 1e12),
-    "bpr_alpha": Limits(*BPR_LIMITS["alpha"]),
-    "bpr_beta": Limits(*BPR_LIMITS["beta"]),
+EDGE_LIMITS: Mapping[str, ColumnLimits] = {
+    "length_m": ColumnLimits(0.0, 1e9, or_unknown=True),
+    "free_flow_s": ColumnLimits(0.0, LATEST_S),
+    "speed_kph": ColumnLimits(1e-30, 1e30, or_unknown=True),
+    "lanes": ColumnLimits(1e-3, 1e4),
+    "capacity_vph": ColumnLimits(1e-6, 1e12),
+    "bpr_alpha": ColumnLimits(*BPR_LIMITS["alpha"]),
+    "bpr_beta": ColumnLimits(*BPR_LIMITS["beta"]),
 }
 EDGE_NUMBERS: tuple[str, ...] = tuple(EDGE_LIMITS)
 
