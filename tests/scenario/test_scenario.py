@@ -50,7 +50,7 @@ def test_overrides_replace_only_what_is_given() -> None:
             "confidense = 1.0",
             "no parameter 'confidense' .did you mean 'confidence'.*it has confidence, delta",
         ),
-        ("confidence = 1.0", "confidence = -1.0", "confidence must be above 0, got -1.0$"),
+        ("confidence = 1.0", "confidence = -1.0", r"confidence must be between 1e-09 and 1e\+09, got -1.0$"),
         ("seed = 0", "seed = ", "Invalid value"),
         ("windows = [1]", "windows = []", "bandit.windows"),
         ("windows = [1]", "windows = [-2]", "bandit.windows.0: Input should be greater than or equal to 0, got -2"),
