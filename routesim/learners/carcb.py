@@ -56,7 +56,7 @@ class CARCB:
         if self.planner not in ("auto", "exact", "edgewise"):
             raise InputError(f"CARCB plans by auto, exact or edgewise, got {self.planner!r}")
         if self.ridge:
-            number("ridge", self.ridge, *RIDGES)
+            number("ridge, where it is not 0,", self.ridge, *RIDGES)
         whole("sample", self.sample, 1, MOST_CONTEXTS)
 
     def __getstate__(self) -> dict[str, Any]:

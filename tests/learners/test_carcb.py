@@ -226,7 +226,7 @@ def test_a_started_learner_can_be_run_again() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"ridge": -1}, r"ridge must be between 1e-12 and 1e\+12, got -1"),
+        ({"ridge": -1}, r"ridge, where it is not 0, must be between 1e-12 and 1e\+12, got -1"),
         ({"ridge": math.nan}, "ridge"),
         ({"sample": 0}, "sample must be at least 1, got 0"),
         ({"planner": "karp"}, "got 'karp'"),

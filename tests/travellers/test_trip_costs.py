@@ -162,7 +162,7 @@ def test_mistakes_are_named() -> None:
         rs.TripCosts(costs.travellers, costs.features, [1.0])
     with pytest.raises(InputError, match="features of all 3 edges"):
         rs.TrafficSimulator(town([("s", "t", 1.0)] * 3), demand, trip_costs=costs)
-    with pytest.raises(InputError, match="ridge must be at least 0, got -1"):
+    with pytest.raises(InputError, match=r"ridge, where it is not 0, must be between 1e-12 and 1e\+12, got -1"):
         rs.CARCBRouter(ridge=-1)
     with pytest.raises(InputError, match="interval_s"):
         rs.CARCBRouter(interval_s=None)

@@ -53,7 +53,7 @@ class CARCBRouter:
         number("relative_gap", self.relative_gap, 0.0, 1.0)
         whole("most_iterations", self.most_iterations, 1)
         if self.ridge:
-            number("ridge", self.ridge, *RIDGES)
+            number("ridge, where it is not 0,", self.ridge, *RIDGES)
         seconds("interval_s", self.interval_s)
 
     def start(self, task: TrafficTask, rng: np.random.Generator) -> None:  # noqa: ARG002 - least squares needs no chance
