@@ -9,7 +9,7 @@ from routesim.assignment.references import References
 from routesim.report.summary import Group, Report, Row, best_learner, shortest_path_row
 from routesim.results.bands import Band, half_width
 from routesim.results.from_results import record_traffic
-from routesim.results.thinned_traffic import TrafficRun
+from routesim.results.thinned_traffic import COUNTS, TrafficRun
 from routesim.roads.network import RoadNetwork
 
 Groups: TypeAlias = Sequence[Group[TrafficRun]]
@@ -49,7 +49,7 @@ def _row(group: Group[TrafficRun], references: References) -> Row:
     means = [float(run.summary.get("mean_travel_time_s", np.nan)) for run in runs]
     mean = float(np.mean(means))
     row: Row = {"learner": group.label, "informed": group.informed}
-    row |= {name: round(float(np.mean([float(run.summary[name]) for run in runs])), 3) for name in _COUNTS}
+    row |= {name: round(float(np.mean([float(run.summary[name]) for run in runs])), 3) for name in COUNTS}
     numbers = {
         "mean_trip_s": mean,
         "plus_minus_s": float(half_width(means)),
@@ -61,9 +61,6 @@ def _row(group: Group[TrafficRun], references: References) -> Row:
         costs = [float(run.summary["mean_cost"]) for run in runs]
         numbers |= {"mean_cost": float(np.mean(costs)), "mean_cost_plus_minus": float(half_width(costs))}
     return row | {name: float(f"{value:.10g}") for name, value in numbers.items() if np.isfinite(value)}
-
-
-_COUNTS = ("vehicles", "arrived", "driving", "not_departed", "edge_entries", "measured_trips", "measured_unfinished")
 
 
 def _tell(roads: RoadsDriven, rows: list[Row], groups: Groups) -> tuple[str, list[str], list[list[str]], str]:

@@ -260,6 +260,10 @@ def record_traffic(
     every = [run for runs in groups.values() for run in runs]
     steps = max(len(run.departures) for run in every)
     edges = np.unique(np.concatenate([run.loads[:, 1] for run in every])).astype(np.int32)
+    if max(*map(_highest_edge, every), -1) >= network.n_edges:
+        raise InputError(f"traffic has edges that are not among the {network.n_edges} of the network")
+    if len({(run.start_s, run.bin_s) for run in every}) > 1:
+        raise InputError("traffic on one map needs the same start and the same steps of time")
     routes = _most_played(_totals((run.routes, run.plays) for run in every))
     start_s, bin_s = every[0].start_s, every[0].bin_s
     ends = start_s + np.arange(1, steps + 1, dtype=np.float64) * bin_s
@@ -322,6 +326,10 @@ def _played_traffic(
         quantiles=_mean_quantiles([run.quantiles for run in runs]),
         overall=plays.sum(axis=0) / max(departures.sum(), 1),
     )
+
+
+def _highest_edge(run: TrafficRun) -> int:
+    return int(max(run.loads[:, 1].max(initial=-1), run.route_edges.max(initial=-1)))
 
 
 def _totals(played: Iterable[tuple[Sequence[Route], NDArray[np.int64]]]) -> dict[Route, float]:

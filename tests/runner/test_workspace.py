@@ -36,7 +36,7 @@ def write(text: str, identity: Identity = MINE, *more: str):
                     "scenario_sha256": identity.scenario_sha256,
                     "versions": {"routesim": identity.version},
                     "files": files,
-                    "text": text,
+                    "verdict": text,
                 }
             )
         )
