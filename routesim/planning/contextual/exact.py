@@ -104,7 +104,7 @@ class ContextualPlanner:
         kind = np.dtype(np.uint8 if self.actions.n_listed <= 256 else np.int32)
         held = max(1, self.stored // (self.n_histories * kind.itemsize))
         if last - first <= held:
-            table = np.empty((last - first, self.n_histories), dtype=kind)
+            table = np.zeros((last - first, self.n_histories), dtype=kind)
             self._before(bases, first, last, after, reads, table=table)
             yield TableBlock(first, last, table)
             return
