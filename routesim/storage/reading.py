@@ -40,8 +40,8 @@ def reading(source: Path, what: str) -> Iterator[None]:
         raise ResultsError(f"{source} holds no {what} that can be read: {one_line(problem)}") from problem
 
 
-def one_line(problem: Exception) -> str:
-    """Return what an error says, in one line of bounded length."""
+def one_line(problem: Exception | str, longest: int = _LONGEST) -> str:
+    """Return a text, or what an error says, in one line of bounded length."""
     if isinstance(problem, OSError) and problem.strerror and problem.filename is not None:
         return f"{Path(str(problem.filename)).name}: {problem.strerror}"
     if isinstance(problem, RecursionError):
@@ -52,7 +52,7 @@ def one_line(problem: Exception) -> str:
         return f"{problem} is missing"
     said = " ".join(str(problem).split()) or type(problem).__name__
     printable = "".join(letter if letter.isprintable() else "?" for letter in said)
-    return printable if len(printable) <= _LONGEST else f"{printable[:_LONGEST]} …"
+    return printable if len(printable) <= longest else f"{printable[:longest]} …"
 
 
 def read_json(path: Path, *, most_bytes: int = MOST_JSON_BYTES) -> Any:
