@@ -33,7 +33,7 @@ kind = "traffic"
 title = "Two roads"
 replications = 1
 seed = 0
-learners = ["ShortestPath", "GreedyCongestion"]
+learners = ["FreeFlowRouter", "GreedyRouter"]
 [traffic]
 window_s = 60.0
 congestion = { name = "linear", slope = 0.5 }
@@ -41,7 +41,8 @@ edges = [
     { name = "short", from = "a", to = "b", free_flow_s = 10.0 },
     { name = "long", from = "a", to = "b", free_flow_s = 20.0 },
 ]
-demand = { rates_per_h = [{ from = "a", to = "b", rate = 600.0 }], end_s = 300.0 }
+nodes = { a = [0.0, 0.0], b = [0.01, 0.0] }
+demand = { pairs = [{ from = "a", to = "b", vehicles = 50.0 }], end_s = 300.0 }
 """
 ODD: list[Any] = [
     *(None, True, False, -1, 0, 1, 2, 0.5, -0.5, 2**31 - 1, 2**31, 2**40, 2**62, 2**63, 2**64, 10**30, 10**400),

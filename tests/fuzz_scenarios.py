@@ -2,7 +2,7 @@
 
 import random
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -39,12 +39,12 @@ class Scenarios:
         text = self.texts[rng.choice(list(self.texts))]
         path = folder / "damaged.toml"
         how = rng.randrange(10)
-        if how < 6:
+        if how < 7:
             content = tomllib.loads(text)
-            for _ in range(rng.randint(1, 3)):
+            for _ in range(rng.choice([1, 1, 2, 3])):
                 _change(rng, content)
             text = tomli_w.dumps(_without_nulls(content))
-        if how > 4:
+        if how > 5:
             for _ in range(rng.randint(1, 4)):
                 text = _rewritten(rng, text)
         raw = text.encode("utf-8", "surrogatepass")
@@ -84,6 +84,12 @@ def _places(value: Any, here: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     return found
 
 
+def _at(content: Any, way: Sequence[Any]) -> Any:
+    for key in way:
+        content = content[key]
+    return content
+
+
 def _odd(rng: random.Random) -> Any:
     kind = rng.randrange(8)
     if kind == 0:
@@ -103,15 +109,17 @@ def _change(rng: random.Random, content: dict[str, Any]) -> None:
     places = _places(content)
     if not places:
         return
+    if rng.randrange(2):  # mostly numbers: what has another kind is refused before it is looked at
+        places = [place for place in places if type(_at(content, place)) in (int, float)] or places
     *way, last = rng.choice(places)
-    table: Any = content
-    for key in way:
-        table = table[key]
-    change = rng.choice(["drop", "set", "set", "scale", "add", "copy"])
+    table = _at(content, way)
+    change = rng.choice(["drop", "set", "scale", "add", "copy"])
     if change == "drop":
         del table[last]
     elif change == "scale" and type(table[last]) in (int, float):
-        table[last] = table[last] * rng.choice([-1, 0, 2, 10, 1000, 10**6, 10**12])
+        table[last] = table[last] * rng.choice([-1, 0, 0.5, 1e-6, 1e-300, 2, 2, 3, 10, 10, 100, 1000, 10**6, 10**12])
+        if table[last] == int(table[last]) and rng.randrange(4):
+            table[last] = int(table[last])
     elif change == "copy" and isinstance(table, list):
         table.append(table[last])
     elif change == "add" and isinstance(table, dict):

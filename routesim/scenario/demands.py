@@ -72,6 +72,11 @@ class DemandChoice(Frozen):
             return Demand.from_trips(table if vehicles is None else table.head(vehicles))
         demand = self._rates(network, city, vehicles)
         expected = float(demand.vehicles.sum())
+        if vehicles is not None and not expected > 0:
+            raise InputError(
+                f"demand: no vehicle is expected from {self.start_s} to {self.end_s} s, which cannot be scaled to "
+                f"{vehicles}; choose a longer time"
+            )
         return demand.scaled(self.growth if vehicles is None else vehicles / expected)
 
     def _rates(self, network: RoadNetwork, city: str | None, vehicles: int | None) -> Demand:

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from routesim.cli import exit_code
-from routesim.errors import ScenarioError
+from routesim.errors import InputError, ScenarioError
+from routesim.runner.units import units
 from routesim.scenario.files import load_scenario
 
 ARMS = """
@@ -71,6 +72,15 @@ def test_a_hostile_scenario_is_one_short_line(
     assert exit_code() == 2
     said = capsys.readouterr()
     assert (said.out, said.err.count("\n")) == ("", 1)
+
+
+def test_no_vehicles_cannot_be_scaled(tmp_path: Path) -> None:
+    path = tmp_path / "nobody.toml"
+    text = (Path(__file__).parents[2] / "scenarios" / "coquimbo-morning.toml").read_text()
+    assert "end_s = 3600" in text
+    path.write_text(text.replace("end_s = 3600", "end_s = 5e-324"))
+    with pytest.raises(InputError, match="no vehicle is expected"):
+        units(load_scenario(path, rounds=10))
 
 
 def test_numbers_with_dots_and_long_texts_are_no_keys(tmp_path: Path) -> None:
