@@ -16,7 +16,7 @@ ARMS = """
 kind = "bandit"
 title = "Two arms"
 rounds = 60
-replications = 1
+replications = 2
 seed = 0
 [bandit]
 arms = 2
@@ -31,7 +31,7 @@ name = "RandomPath"
 TRAFFIC = """
 kind = "traffic"
 title = "Two roads"
-replications = 1
+replications = 2
 seed = 0
 learners = ["FreeFlowRouter", "GreedyRouter"]
 [traffic]

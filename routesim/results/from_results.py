@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from routesim.arrays import Floats
-from routesim.errors import InputError
+from routesim.errors import InputError, ResultsError
 from routesim.results.bands import mean_curve
 from routesim.results.record import RECORD, Played, Record
 from routesim.results.run import ROUNDS, Run
@@ -67,7 +67,11 @@ def read_record(folder: str | Path) -> Record:
     """Return the record of a result folder of `routesim run`, or that of a run which `Run.save` wrote."""
     source = Path(folder)
     if not (source / RECORD).exists() and (source / ROUNDS).exists():
-        return record(Run.load(source))
+        run = Run.load(source)
+        try:
+            return record(run)
+        except InputError as problem:
+            raise ResultsError(f"{source}: {problem}") from problem
     return Record.read(source)
 
 

@@ -18,7 +18,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from routesim.errors import ResultsError
+from routesim.errors import InputError, ResultsError
 from routesim.report.gis import write_gis
 from routesim.report.page import write_page
 from routesim.report.plots import plot_bands, write_plots
@@ -60,7 +60,10 @@ class ReportJob:
 
         progress(0)
         parts = {unit: self._part(unit) for unit in units(self.scenario)}
-        said = report(self.scenario, parts)
+        try:
+            said = report(self.scenario, parts)
+        except InputError as problem:  # parts that were changed may not belong together
+            raise ResultsError(f"the parts in {self.parts} make no report: {problem}") from problem
         files = folder / _FILES
         files.mkdir(parents=True)
         (files / "scenario.toml").write_text(to_toml(self.scenario), encoding="utf-8")

@@ -301,3 +301,12 @@ def test_a_crafted_run_is_one_line(
     folder = copy_of(kind)
     changed(folder, "summary.json", CRAFTED_RUNS[name])
     assert str(folder) in mapped(folder)
+
+
+@pytest.mark.parametrize("missing", ["network.npz", "uses.parquet"])
+def test_a_run_that_cannot_be_drawn_is_named(
+    missing: str, copy_of: Callable[[str], Path], mapped: Callable[[Path], str]
+) -> None:
+    folder = copy_of("run")
+    (folder / missing).unlink()
+    assert str(folder) in mapped(folder)
