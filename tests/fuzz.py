@@ -42,10 +42,10 @@ class Subject(Protocol):
         """Make what is to be damaged, and do all once that is done once in a process."""
 
     def damage(self, rng: random.Random, folder: Path) -> Callable[[], None]:
-        """Write a damaged case into `folder` and return what reads it: it raises `Refused`, or all is fine."""
+        """Write a damaged case into `folder` and return what reads it: it raises `RefusedError`, or all is fine."""
 
 
-class Refused(Exception):
+class RefusedError(Exception):
     """The case was refused with these words, which must name one of `names`."""
 
     def __init__(self, said: str, *names: str) -> None:
@@ -133,7 +133,7 @@ def _try(subject: Subject, seed: str, place: Path) -> str:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             subject.damage(rng, place)()
-    except Refused as refusal:
+    except RefusedError as refusal:
         said = refusal.said
         if not said.isprintable() or len(said) > LONGEST or "memory" in said:
             return f"a message that is long, of several lines or about memory: {said[:300]!r}"
@@ -156,7 +156,7 @@ def command(*words: str) -> None:
         *notes, last = complained.getvalue().removesuffix("\n").split("\n")
         if any(not note.startswith("routesim: note: ") for note in notes) or said.getvalue():
             raise AssertionError(f"more than one line: {said.getvalue()[:200]!r} {complained.getvalue()[:500]!r}")
-        raise Refused(last, *(word for word in words if "/" in word))
+        raise RefusedError(last, *(word for word in words if "/" in word))
     if code != 0:
         raise AssertionError(f"exit code {code}: {complained.getvalue()[:500]!r}")
 
@@ -188,6 +188,6 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    from fuzz import main as run_as_a_module  # so that there is one `Refused`
+    from fuzz import main as run_as_a_module  # so that there is one `RefusedError`
 
     run_as_a_module()

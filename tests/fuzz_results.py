@@ -1,5 +1,6 @@
 """Damaged result folders for the fuzzer: finished, unfinished and saved ones, read by the commands that read them."""
 
+import copy
 import io
 import json
 import random
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from fuzz import Refused, command
+from fuzz import RefusedError, command
 
 ARMS = """
 kind = "bandit"
@@ -124,12 +125,12 @@ class Results:
         target = self.home / f"{name}-begun"
 
         def stop(*_: object) -> None:
-            raise Refused("stopped", "")
+            raise RefusedError("stopped", "")
 
         real, execution.ReportJob = execution.ReportJob, stop
         try:
             self._run(self.home, name, target)
-        except Refused:
+        except RefusedError:
             pass
         finally:
             execution.ReportJob = real
@@ -216,13 +217,13 @@ def _json(rng: random.Random, path: Path) -> None:
         if how == 0:
             del table[last]
         elif how == 1 and isinstance(table, list):
-            table.extend([table[last]] * rng.choice([1, 2, 1000]))
+            table.extend([copy.deepcopy(table[last])] * rng.choice([1, 2, 1000]))
         elif how == 2 and isinstance(table, list):
             rng.shuffle(table)
         elif how == 3 and isinstance(table, dict):
-            table[rng.choice(list(table))] = table[last]
+            table[rng.choice(list(table))] = copy.deepcopy(table[last])
         else:
-            table[last] = rng.choice(ODD)
+            table[last] = copy.deepcopy(rng.choice(ODD))
     path.write_text(json.dumps(content), encoding="utf-8")
 
 

@@ -7,11 +7,24 @@ from pathlib import Path
 from typing import Any
 
 import tomli_w
-from fuzz import Refused
+from fuzz import RefusedError
 
 FOLDER = Path(__file__).parents[1] / "scenarios"
 MOST_RUNS = 1000
-WORDS = ["", "x", "CARMAB", "UCB1", "inverse", "helsinki", "0", "\u202e", "../../etc/passwd", "a" * 300, "a\nb", "\x1b["]
+WORDS = [
+    "",
+    "x",
+    "CARMAB",
+    "UCB1",
+    "inverse",
+    "helsinki",
+    "0",
+    "\u202e",
+    "../../etc/passwd",
+    "a" * 300,
+    "a\nb",
+    "\x1b[",
+]
 KEYS = ["window", "rounds", "nonsense", "name", "sweep", "noise", "city.window", "a\nb", "learners", "kind", "seed"]
 WHOLE = [-1, 0, 1, 2, 3, 10**6, 10**9, 2**31, 2**63 - 1, 2**63, 2**64, -(2**63), 2**70, 10**30]
 FRACTIONS = [0.0, -0.0, 0.5, 1e-300, 5e-324, 1e308, -1e308, float("nan"), float("inf"), float("-inf")]
@@ -20,7 +33,24 @@ SNIPPETS = [
     *("a.b.c = 1\n", "[sweep]\n", "[[learners]]\n", "inf", "nan", "1e400", "-0", "0x", "2026-11-18", "25:00:00"),
     *("\ufeff", "é", "\U0001f600", '"\\ud800"', "true", "[learners]\n", "[city]\n", "[bandit]\n", 'kind = "city"\n'),
 ]
-REPEATED = ["[", "{a=", "a.", '"a".', "9", "0.1,", "a=1\n", "[[a]]\n", "[a]\n", "(", '"', "'", "\n", " ", "x = [[]]\n", "#"]
+REPEATED = [
+    "[",
+    "{a=",
+    "a.",
+    '"a".',
+    "9",
+    "0.1,",
+    "a=1\n",
+    "[[a]]\n",
+    "[a]\n",
+    "(",
+    '"',
+    "'",
+    "\n",
+    " ",
+    "x = [[]]\n",
+    "#",
+]
 
 
 class Scenarios:
@@ -63,7 +93,7 @@ def _ready(path: Path) -> None:
     try:
         scenario = load_scenario(path)
     except ScenarioError as mistake:
-        raise Refused(str(mistake), path.name) from None
+        raise RefusedError(str(mistake), path.name) from None
     assert scenario.replications >= 1
     assert scenario.seed >= 0
     assert to_toml(scenario)
@@ -73,7 +103,7 @@ def _ready(path: Path) -> None:
     try:
         assert units(at)
     except RoutesimError as mistake:
-        raise Refused(str(mistake), "") from None
+        raise RefusedError(str(mistake), "") from None
 
 
 def _places(value: Any, here: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:

@@ -50,7 +50,7 @@ def ended(do):
         def damage(self, rng, folder): return do
     return fuzz._in_a_fork(lambda: fuzz._try(Wrong(), "x", Path("."))).how
 def refuse(said):
-    raise fuzz.Refused(said, "file")
+    raise fuzz.RefusedError(said, "file")
 print(ended(lambda: None))
 print(ended(lambda: refuse("file is wrong")))
 print(ended(lambda: refuse("something is wrong")))

@@ -62,7 +62,9 @@ def parse_scenario(
 def _parsed(text: str, source: str) -> dict[str, Any]:
     if long := _DOTTED.search(text):  # the time for one grows with the square of its dots
         line = text.count("\n", 0, long.end()) + 1
-        raise ScenarioError(f"{source}: line {line}: a key has more than {_MOST_DOTS} dots; tables are not nested so deep")
+        raise ScenarioError(
+            f"{source}: line {line}: a key has more than {_MOST_DOTS} dots; tables are not nested so deep"
+        )
     try:
         content = tomllib.loads(text)
         _check_numbers(content)
