@@ -37,6 +37,7 @@ PARTS: dict[str, list[str]] = {
     "sweep": [],
     "pages": [],
     "service": [],
+    "journal": [],
 }
 PEERS = ("river", "mabwiser", "uxsim", "path4gmns", "aequilibrae", "networkx", "osmnx", "pyrosm")
 

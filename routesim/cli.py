@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from routesim.serve.command import serve
+from routesim.serve.command import rescue, serve
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -23,6 +23,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Write JSON, for scripts.")
 
 
 app.command()(serve)
+app.command()(rescue)
 
 
 def _show_version(wanted: bool) -> None:

@@ -40,7 +40,8 @@ class ProgressBar(AbstractContextManager["ProgressBar"]):
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._bar.stop()
+        if not self._bar.disable:  # rich before 13.9 ends a bar that was never shown with an empty line
+            self._bar.stop()
 
     def show(self, standing: "Standing") -> None:
         """Show how far the run is."""

@@ -137,9 +137,8 @@ def _world(unit: Unit) -> tuple[RoundEnvironment, Comparator]:
 
 def _drive(unit: Unit, scenario: TrafficScenario, progress: Progress | None) -> TrafficRun:
     # Replications differ in everything that chance decides: trips, noise, and the router's own choices.
-    seed = int(
-        np.random.SeedSequence(scenario.seed, spawn_key=(unit.replication,)).generate_state(1, np.uint64)[0] >> 1
-    )
+    stream = np.random.SeedSequence(scenario.seed, spawn_key=(unit.replication,))
+    seed = int(stream.generate_state(1, np.uint64)[0]) >> 1
     roads, world = scenario.traffic, simulator(scenario)
     traffic = world.run(scenario.learners[unit.learner].make(), seed)
     if progress:

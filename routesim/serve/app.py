@@ -15,9 +15,9 @@ from fastapi.responses import HTMLResponse, JSONResponse, Response
 from numpy.typing import NDArray
 
 import routesim
+from routesim.errors import ResultsError
 from routesim.report.assets import leaflet_script, leaflet_style
 from routesim.roads.network import RoadNetwork
-from routesim.serve.desk import Ends
 from routesim.serve.guard import LOOPBACK, MOST_BYTES, Guard
 from routesim.serve.messages import (
     Health,
@@ -38,16 +38,20 @@ _LOG = logging.getLogger("routesim.serve")
 _DIGITS = 6  # of a degree: about a tenth of a metre
 _PROBLEMS: dict[int | str, dict[str, Any]] = {
     400: {"model": Problem, "description": "the Host is not one that this service answers for, or no JSON was sent"},
+    401: {"model": Problem, "description": "writing needs the service's token"},
     404: {"model": Problem, "description": "there is no such node, route, traveller or decision"},
     409: {"model": Problem, "description": "it contradicts what was said before"},
     413: {"model": Problem, "description": "the body is too large"},
-    429: {"model": Problem, "description": "all pairs of ends are taken"},
-    503: {"model": Problem, "description": "the state cannot be written"},
+    429: {"model": Problem, "description": "too many new origin-destination pairs at once, or only one is served"},
+    431: {"model": Problem, "description": "the head of the request is too large"},
+    503: {"model": Problem, "description": "the state cannot be written or read"},
 }
 
 
-def make_app(service: Service, hosts: Iterable[str] = LOOPBACK, most_bytes: int = MOST_BYTES) -> FastAPI:
-    """Return the application that answers for a service; closing it closes the service."""
+def make_app(
+    service: Service, hosts: Iterable[str] = LOOPBACK, most_bytes: int = MOST_BYTES, token: str | None = None
+) -> FastAPI:
+    """Return the application that answers for a service; closing it closes the service. A token is needed to write."""
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -63,7 +67,7 @@ def make_app(service: Service, hosts: Iterable[str] = LOOPBACK, most_bytes: int 
         docs_url=None,
         redoc_url=None,
     )
-    app.add_middleware(Guard, hosts=tuple(hosts), most_bytes=most_bytes)
+    app.add_middleware(Guard, hosts=tuple(hosts), most_bytes=most_bytes, token=token)
     _add_refusals(app)
     _add_service(app, service)
     _add_page(app, service)
@@ -74,6 +78,11 @@ def _add_refusals(app: FastAPI) -> None:
     @app.exception_handler(Refused)
     async def refused(_: Request, problem: Refused) -> Response:
         return JSONResponse({"detail": problem.detail}, problem.status)
+
+    @app.exception_handler(ResultsError)
+    async def damaged(_: Request, problem: ResultsError) -> Response:
+        _LOG.error("%s", problem)
+        return JSONResponse({"detail": "the state cannot be read; the service's own log says why"}, 503)
 
     @app.exception_handler(RequestValidationError)
     async def invalid(_: Request, problem: RequestValidationError) -> Response:
@@ -91,12 +100,12 @@ def _add_service(app: FastAPI, service: Service) -> None:
     served, network = service.served, service.served.network
 
     @lru_cache(maxsize=4096)
-    def route(ends: Ends, action: int) -> bytes:
-        return json.dumps(_route(network, action, service.desk.pairs[ends].paths[action])).encode()
+    def route(action: int, path: tuple[int, ...]) -> bytes:
+        return json.dumps(_route(network, action, path)).encode()
 
     observed = {"operationId": "observe", "requestBody": {"decision_id": "$response.body#/decision_id"}}
     linked: dict[int | str, dict[str, Any]] = {200: {"links": {"observe": observed}}}
-    problems = _only(400, 404, 409, 413, 429, 503)
+    problems = _only(400, 401, 404, 409, 413, 429, 431, 503)
 
     @app.post("/recommend", operation_id="recommend", response_model=Recommendation, responses={**linked, **problems})
     async def recommend(asked: RecommendRequest | None = None) -> Response:
@@ -106,13 +115,13 @@ def _add_service(app: FastAPI, service: Service) -> None:
         if asked.trip is not None:
             ends = service.node(_spoken(asked.trip.origin)), service.node(_spoken(asked.trip.destination))
         traveller = service.traveller(asked.traveller, asked.conditions)
-        made = await service.recommend(ends, traveller, asked.request_id)
+        made, path = await service.recommend(ends, traveller, asked.request_id)
         head = {"decision_id": service.name(made.number), "expected_time_s": round(made.decision.expected_s, 3)}
         # A route is the same each time and long, so its text is kept.
-        content = b'%s,"route":%s}' % (json.dumps(head).encode()[:-1], route(ends, made.decision.action))
+        content = b'%s,"route":%s}' % (json.dumps(head).encode()[:-1], route(made.decision.action, path))
         return Response(content, media_type="application/json")
 
-    @app.post("/observe", operation_id="observe", response_model=Noted, responses=_only(400, 404, 409, 413, 503))
+    @app.post("/observe", operation_id="observe", response_model=Noted, responses=problems)
     async def observe(seen: ObserveTotal | ObserveEdges) -> Response:
         """Tell how long a recommended trip took; late and in any order."""
         total = isinstance(seen, ObserveTotal)
@@ -120,13 +129,13 @@ def _add_service(app: FastAPI, service: Service) -> None:
         repeated = await service.observe(seen.decision_id, seconds, total=total, request=seen.request_id)
         return JSONResponse({"decision_id": seen.decision_id, "repeated": repeated})
 
-    @app.get("/loads", operation_id="loads", response_model=Loads, responses=_only(400))
+    @app.get("/loads", operation_id="loads", response_model=Loads, responses=_only(400, 431))
     async def loads() -> Response:
         """Return how often the recommendations of the window use each edge, those in use only."""
         used = [{"edge": edge, "count": count} for edge, count in service.desk.loads()]
         return JSONResponse({"window": served.window, "recommended": service.desk.recommended, "edges": used})
 
-    @app.get("/state", operation_id="state", response_model=ServiceState, responses=_only(400))
+    @app.get("/state", operation_id="state", response_model=ServiceState, responses=_only(400, 431))
     async def state() -> Response:
         """Return what is served, and what has happened so far."""
         origin, destination = (spell(network, node) for node in served.ends)
@@ -146,7 +155,7 @@ def _add_service(app: FastAPI, service: Service) -> None:
             }
         )
 
-    @app.get("/health", operation_id="health", response_model=Health, responses=_only(400, 503))
+    @app.get("/health", operation_id="health", response_model=Health, responses=_only(400, 431, 503))
     async def health() -> Response:
         """Tell whether requests can be acknowledged."""
         if service.journal.broken is not None:

@@ -1,204 +1,156 @@
 """The journal: every recommendation and observation in an SQLite file, on the disk before it is acknowledged.
 
 Rows wait for one commit together: while a commit is on its way to the disk, those that come in form the next one.
-Recommendations and observations share one numbering, so reading both in that order tells the whole story again.
+Recommendations, observations and evictions share one numbering, so reading them in that order tells the whole story
+again, from the first row or from a snapshot on.
 """
 
 import asyncio
 import io
-import secrets
 import sqlite3
 import zipfile
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from routesim.errors import ResultsError
-from routesim.serve.desk import Decision
+from routesim.serve import ledger
+from routesim.serve.ledger import FILE, Ledger, Snapshot, connect, damaged
+from routesim.serve.rows import ANY, FORMAT, ROW_OF, Bounds, Observed, Recommended, Row, seal
 from routesim.storage.state import State
 
-_FORMAT = "1"
-_FILE, _LOCK = "journal.sqlite", "lock.sqlite"
-_SCHEMA = """
-create table if not exists about (name text primary key, value text not null) without rowid;
-create table if not exists decisions (
-    number integer primary key, request text unique, origin integer not null, destination integer not null,
-    traveller text not null, action integer not null, expected_s real not null, counts blob not null);
-create table if not exists observations (
-    number integer primary key, decision integer not null unique, request text unique,
-    total integer not null, seconds blob not null);
-create table if not exists snapshots (number integer primary key, content blob not null);
-"""
-_INSERTS = {
-    "decisions": "insert into decisions values (?, ?, ?, ?, ?, ?, ?, ?)",
-    "observations": "insert into observations values (?, ?, ?, ?, ?)",
-    "snapshots": "insert or replace into snapshots values (?, ?)",
-}
-_DECISION = "select number, request, origin, destination, traveller, action, expected_s, counts from decisions where "
-_OBSERVATION = "select number, decision, request, total, seconds from observations where "
-
-
-class Recommended(NamedTuple):
-    """A row of the journal: a decision, its number, and the id of the request that asked for it."""
-
-    number: int
-    request: str | None
-    decision: Decision
-
-    def row(self) -> tuple[Any, ...]:
-        """Return the row as it is stored."""
-        ends, traveller, action, counts, expected_s = self.decision
-        stored = counts.astype("<u2").tobytes()
-        return (self.number, self.request, *ends, "\n".join(traveller), action, expected_s, stored)
-
-    @classmethod
-    def of(cls, row: Any) -> "Recommended":
-        """Return what a stored row says."""
-        number, request, origin, destination, traveller, action, expected_s, counts = row
-        who = tuple(traveller.split("\n")) if traveller else ()
-        met = np.frombuffer(counts, dtype="<u2").astype(np.int32)
-        return cls(number, request, Decision((origin, destination), who, action, met, expected_s))
-
-
-class Observed(NamedTuple):
-    """A row of the journal: the seconds of a decision's trip, on each edge or in total."""
-
-    number: int
-    decision: int
-    request: str | None
-    total: bool
-    seconds: NDArray[np.float64]
-
-    def row(self) -> tuple[Any, ...]:
-        """Return the row as it is stored."""
-        stored = self.seconds.astype("<f8").tobytes()
-        return (self.number, self.decision, self.request, int(self.total), stored)
-
-    @classmethod
-    def of(cls, row: Any) -> "Observed":
-        """Return what a stored row says."""
-        number, decision, request, total, seconds = row
-        return cls(number, decision, request, bool(total), np.frombuffer(seconds, dtype="<f8").astype(np.float64))
-
-    def says_the_same(self, other: "Observed") -> bool:
-        """Tell whether two observations are of the same trip with the same seconds."""
-        same = (self.decision, self.total) == (other.decision, other.total)
-        return same and np.array_equal(self.seconds, other.seconds)
+_LOCK = "lock.sqlite"
 
 
 class Journal:
     """The file in a state folder; one process at a time may have it open."""
 
-    def __init__(self, folder: Path, about: Mapping[str, str]) -> None:
-        self._batch: list[tuple[str, tuple[Any, ...]]] = []
+    def __init__(self, folder: Path, about: Mapping[str, str], bounds: Bounds = ANY) -> None:
+        self.folder = folder
+        self._batch: list[Row | tuple[Snapshot, State]] = []
         self._waiting: asyncio.Future[None] | None = None
         self._writing: asyncio.Task[None] | None = None
         self.broken: str | None = None
+        self.snapshots: list[Snapshot] = []
+        self.useless: list[tuple[int, str]] = []
+        self.routes: set[tuple[int, int, int, int]] = set()
         with ExitStack() as opened:
-            try:
+            with self._writable():
                 folder.mkdir(parents=True, exist_ok=True)
-                self._lock = opened.enter_context(closing(_hold(folder)))
-                self._writer = opened.enter_context(closing(_connect(folder / _FILE)))
-                self._writer.execute("pragma journal_mode = wal")
-                self._writer.execute("pragma synchronous = full")
-                self._writer.executescript(_SCHEMA)
-                self._reader = opened.enter_context(closing(_connect(folder / _FILE)))
-                self.token = self._check(folder, {"format": _FORMAT, **about})
-            except (sqlite3.Error, OSError) as problem:
-                advice = "give another folder with --state"
-                raise ResultsError(f"cannot keep a state in {folder}: {problem}; {advice}") from None
+                opened.enter_context(closing(hold(folder)))
+                self._about = self._checked({"format": FORMAT, **about}, bounds)
+                # Nothing is written to a journal before all of it is found to make sense.
+                self._reader = opened.enter_context(closing(connect(folder / FILE, mode="ro")))
             self._opened = opened.pop_all()
+        self.token = self._about["token"]
         # One thread: SQLite has one writer anyway, and commits stay in order.
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="journal")
 
-    def _check(self, folder: Path, about: Mapping[str, str]) -> str:
-        """Note what the state belongs to, or refuse that of something else; return the token of decision ids."""
-        held = dict(self._reader.execute("select name, value from about"))
-        if not held:
-            held = {**about, "token": secrets.token_hex(4)}
-            self._writer.execute("begin")
-            self._writer.executemany("insert into about values (?, ?)", held.items())
-            self._writer.execute("commit")
-        for name, value in about.items():
-            if held.get(name) != value:
-                raise ResultsError(
-                    f"{folder} holds the state of another {name}; give another folder with --state, or delete this one"
-                )
-        return str(held["token"])
+    def _checked(self, about: Mapping[str, str], bounds: Bounds) -> dict[str, str]:
+        """Make a journal, or check one that is there; return what it says of itself."""
+        if ledger.is_new(self.folder):
+            with closing(Ledger.create(self.folder, about)) as made:
+                return made.about
+        held, self.snapshots, self.useless, self.routes = ledger.check(self.folder, about, bounds)
+        return held
+
+    def open_for_writing(self) -> None:
+        """Begin to write; snapshots that are of no use go."""
+        with self._writable():
+            self._reader.close()
+            useless = [number for number, _ in self.useless]
+            kept = [snapshot for snapshot in self.snapshots if snapshot.number not in useless]
+            self._ledger = self._opened.enter_context(closing(Ledger(self.folder, self._about, kept)))
+            self._ledger.remove_snapshots(useless)
+            self._reader = self._opened.enter_context(closing(connect(self.folder / FILE)))
+
+    @contextmanager
+    def _writable(self) -> Iterator[None]:
+        try:
+            yield
+        except (sqlite3.Error, OSError) as problem:
+            advice = "give another folder with --state"
+            raise ResultsError(f"cannot keep a state in {self.folder}: {problem}; {advice}") from None
 
     # ---- reading -------------------------------------------------------------------------------------
 
-    def last(self) -> int:
-        """Return the largest number in the journal, 0 if it is empty."""
-        query = "select max(coalesce((select max(number) from decisions), 0), {})"
-        (number,) = self._reader.execute(query.format("coalesce((select max(number) from observations), 0)")).fetchone()
-        return int(number)
+    @property
+    def start(self) -> int:
+        """The row after which the desk was empty: 0, unless earlier rows were lost."""
+        return int(self._about["start"])
 
-    def story(self, after: int) -> Iterator[Recommended | Observed]:
+    @property
+    def base(self) -> int:
+        """The last row that was pruned when the journal was opened."""
+        return int(self._about["base"])
+
+    @property
+    def last(self) -> int:
+        """The last row when the journal was opened, 0 if there was none."""
+        return int(self._about["last"])
+
+    def story(self, after: int) -> Iterator[Row]:
         """Yield all rows with a number above `after`, in order."""
-        decisions = map(Recommended.of, self._reader.execute(f"{_DECISION} number > ? order by number", (after,)))
-        observations = map(Observed.of, self._reader.execute(f"{_OBSERVATION} number > ? order by number", (after,)))
-        decision, observation = next(decisions, None), next(observations, None)
-        while decision is not None or observation is not None:
-            if observation is None or (decision is not None and decision.number < observation.number):
-                assert decision is not None  # noqa: S101 - the loop goes on while there is one of the two
-                yield decision
-                decision = next(decisions, None)
-            else:
-                yield observation
-                observation = next(observations, None)
+        for table, row in ledger.merged(self._reader, after):
+            yield ROW_OF[table].of(row[:-1])
 
     def decision(self, number: int) -> Recommended | None:
         """Return the recommendation of this number."""
-        row = self._reader.execute(f"{_DECISION} number = ?", (number,)).fetchone()
-        return None if row is None else Recommended.of(row)
+        return self._found("decisions", "number", number)  # type: ignore[return-value]
 
     def decision_of_request(self, request: str) -> Recommended | None:
         """Return the recommendation that this request asked for."""
-        row = self._reader.execute(f"{_DECISION} request = ?", (request,)).fetchone()
-        return None if row is None else Recommended.of(row)
+        return self._found("decisions", "request", request)  # type: ignore[return-value]
 
     def observation_of(self, decision: int) -> Observed | None:
         """Return what was observed of a decision."""
-        row = self._reader.execute(f"{_OBSERVATION} decision = ?", (decision,)).fetchone()
-        return None if row is None else Observed.of(row)
+        return self._found("observations", "decision", decision)  # type: ignore[return-value]
 
     def observation_of_request(self, request: str) -> Observed | None:
         """Return the observation that this request brought."""
-        row = self._reader.execute(f"{_OBSERVATION} request = ?", (request,)).fetchone()
-        return None if row is None else Observed.of(row)
+        return self._found("observations", "request", request)  # type: ignore[return-value]
 
-    def snapshot(self) -> tuple[int, State] | None:
-        """Return the latest snapshot and the number up to which it goes."""
-        row = self._reader.execute("select number, content from snapshots order by number desc limit 1").fetchone()
+    def _found(self, table: str, column: str, value: int | str) -> Row | None:
+        try:
+            query = f"select * from {table} where {column} = ?"  # noqa: S608 - both are names of ours
+            row = self._reader.execute(query, (value,)).fetchone()
+        except sqlite3.Error as problem:
+            raise damaged(self.folder, f"table {table}", str(problem)) from None
         if row is None:
             return None
+        if seal(self.token, table, row[:-1]) != row[-1]:
+            raise damaged(self.folder, f"table {table}, row {row[0]}", "its checksum does not fit")
+        return ROW_OF[table].of(row[:-1])
+
+    def state(self, snapshot: Snapshot) -> State:
+        """Return the state that a snapshot keeps."""
+        query = "select content from snapshots where number = ?"
         try:
-            with np.load(io.BytesIO(row[1]), allow_pickle=False) as arrays:
-                return int(row[0]), {name: arrays[name] for name in arrays.files}
+            (content,) = self._reader.execute(query, (snapshot.number,)).fetchone()
+            with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
+                return {name: arrays[name] for name in arrays.files}
         except (ValueError, OSError, KeyError, EOFError, zipfile.BadZipFile) as problem:
             raise ResultsError(f"the snapshot cannot be read: {problem}") from None
 
     # ---- writing -------------------------------------------------------------------------------------
 
-    def append(self, row: Recommended | Observed) -> "asyncio.Future[None]":
+    def append(self, row: Row) -> "asyncio.Future[None]":
         """Write a row with the next commit; the future is done when it is on the disk."""
-        return self._append("decisions" if isinstance(row, Recommended) else "observations", row.row())
+        return self._append(row)
 
-    def keep(self, number: int, state: State) -> "asyncio.Future[None]":
-        """Write a snapshot of the state after the row of this number, with the next commit; older ones go."""
-        return self._append("snapshots", (number, state))
+    def keep(self, snapshot: Snapshot, state: State) -> "asyncio.Future[None]":
+        """Write a snapshot with the next commit; older ones go, and later the rows before the older one's horizon."""
+        return self._append((snapshot, state))
 
-    def _append(self, table: str, row: tuple[Any, ...]) -> "asyncio.Future[None]":
+    def _append(self, row: Row | tuple[Snapshot, State]) -> "asyncio.Future[None]":
         loop = asyncio.get_running_loop()
         if self._waiting is None:
             self._waiting = loop.create_future()
-        self._batch.append((table, row))
+        self._batch.append(row)
         if self._writing is None:
             self._writing = loop.create_task(self._write_all())
         return self._waiting
@@ -217,45 +169,42 @@ class Journal:
                 waiting.set_exception(ResultsError(f"the journal cannot be written: {problem}"))
         self._writing = None
 
-    def _commit(self, batch: list[tuple[str, tuple[Any, ...]]]) -> None:
+    def _commit(self, batch: list[Any]) -> None:
         if self.broken is not None:
             raise sqlite3.OperationalError(self.broken)
-        self._writer.execute("begin")
-        try:
-            for table, row in batch:
-                if table == "snapshots":
-                    number, state = row
-                    content = io.BytesIO()
-                    np.savez_compressed(content, **state)
-                    row = (number, content.getvalue())
-                    self._writer.execute("delete from snapshots where number < ?", (number,))
-                self._writer.execute(_INSERTS[table], row)
-            self._writer.execute("commit")
-        except sqlite3.Error:
-            self._writer.execute("rollback")
-            raise
+        rows = [one for one in batch if isinstance(one, Row)]
+        snapshots = [(one[0], _packed(one[1])) for one in batch if not isinstance(one, Row)]
+        self._ledger.write(rows, snapshots)
 
     async def close(self) -> None:
         """Wait for what is on its way, and let go of the file."""
         if self._writing is not None:
             await self._writing
         self._thread.shutdown()
+        self.release()
+
+    def release(self) -> None:
+        """Let go of a file to which nothing is on its way."""
         self._opened.close()
 
 
-def _connect(path: Path, patience_s: float = 5.0) -> sqlite3.Connection:
-    # The writer works in a thread of its own, and an application may be closed in another than it was made in.
-    return sqlite3.connect(path, timeout=patience_s, isolation_level=None, check_same_thread=False)
+def _packed(state: State) -> bytes:
+    content = io.BytesIO()
+    np.savez_compressed(content, **state)  # type: ignore[arg-type]
+    return content.getvalue()
 
 
-def _hold(folder: Path) -> sqlite3.Connection:
+def hold(folder: Path, *, mode: str = "rwc") -> sqlite3.Connection:
     """Return a lock on the folder that ends with the process, however it ends."""
-    lock = _connect(folder / _LOCK, patience_s=0.0)
+    lock = connect(folder / _LOCK, patience_s=0.0, mode=mode)
     try:
         lock.execute("begin exclusive")
-    except sqlite3.OperationalError:
+    except sqlite3.DatabaseError as problem:
         lock.close()
-        raise ResultsError(
-            f"another service uses the state in {folder}; stop it, or give another folder with --state"
-        ) from None
+        if problem.sqlite_errorcode == sqlite3.SQLITE_BUSY:
+            advice = "stop it, or give another folder with --state"
+            raise ResultsError(f"another service uses the state in {folder}; {advice}") from None
+        if isinstance(problem, sqlite3.OperationalError):
+            raise
+        raise ResultsError(f"{folder / _LOCK} is damaged ({problem}); nothing is kept in it: delete it") from None
     return lock

@@ -31,7 +31,7 @@ _PAIRS = 2  # the stream of chance of pairs other than the scenario's; a run use
 
 @dataclass(frozen=True, eq=False)
 class Served:
-    """A city, its congestion, and one learner for each pair of ends."""
+    """A city, its congestion, and one learner for each origin-destination pair."""
 
     title: str
     city: City

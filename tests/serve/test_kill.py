@@ -119,4 +119,25 @@ def test_a_second_service_and_a_taken_port_are_said_in_one_line(tmp_path: Path) 
         server.process.terminate()
         assert server.process.wait(30) in (0, -15)
     with client_of(tmp_path / "state") as http:
-        assert http.app.state.service.journal.snapshot() is None  # nothing had happened
+        assert http.app.state.service.journal.snapshots == []  # nothing had happened
+
+
+def test_a_full_disk_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
+    """The system refuses to let any file grow beyond a limit, as a full disk would."""
+    limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))"
+    acknowledged: list[tuple[str, str]] = []
+    with Server(tmp_path, first=limit) as server, server.client() as http:
+        for number in range(5000):
+            made = http.post("/recommend", json={"request_id": f"r{number}"})
+            if made.status_code != 200:
+                assert made.status_code == 503
+                break
+            acknowledged.append((f"r{number}", made.json()["decision_id"]))
+        else:
+            raise AssertionError("the disk never became full")
+        assert http.get("/health").status_code == 503
+    assert len(acknowledged) > 10
+    with client_of(tmp_path) as http:
+        for request, decision in acknowledged:
+            assert http.post("/recommend", json={"request_id": request}).json()["decision_id"] == decision
+        assert len(acknowledged) <= http.get("/state").json()["recommended"] <= len(acknowledged) + 1

@@ -115,3 +115,16 @@ def test_travellers_can_be_chosen(browser: Browser, tmp_path: Path) -> None:
         browser.js("document.getElementById('recommend').click()")
         browser.wait("document.querySelectorAll('path.route').length === 1")
         assert browser.complaints() == []
+
+
+def test_the_page_asks_for_the_token_once(browser: Browser, tmp_path: Path) -> None:
+    token = "a-token-of-this-page-0123456789"  # noqa: S105 - made up
+    (tmp_path / "token").write_text(token)
+    with Server(tmp_path / "state", "helsinki", "--token-file", str(tmp_path / "token")) as server:
+        visit(browser, server.address)
+        browser.js("window.asked = 0; window.prompt = () => { window.asked += 1; return arguments[0] }", token)
+        for node in far_nodes(browser):
+            click_node(browser, node)
+        browser.js("document.getElementById('more').click()")
+        browser.wait("document.getElementById('totals').textContent.startsWith('10 recommendations')")
+        assert browser.js("return window.asked") == 1

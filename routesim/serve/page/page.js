@@ -13,12 +13,21 @@ const say = (text) => { $("hint").textContent = text; };
 const place = (x, y) => [y, x];
 const line = (points) => points.map(([x, y]) => place(x, y));
 
+// The token for writing, if the service wants one: asked for once, and forgotten with the page.
+let token = null;
+
 async function ask(path, body) {
   const options = body === undefined ? {} : {
     method: "POST", headers: {"content-type": "application/json"}, body: JSON.stringify(body),
   };
+  if (body !== undefined && token !== null) options.headers.authorization = `Bearer ${token}`;
   const answer = await fetch(path, options);
   const content = await answer.json();
+  if (answer.status === 401) {
+    const given = window.prompt(token === null ? "This service needs a token for writing." : "That was not the token.");
+    token = given && /^[!-~]+$/.test(given) ? given : null;
+    if (token !== null) return ask(path, body);
+  }
   if (!answer.ok) throw new Error(typeof content.detail === "string" ? content.detail : "the request was refused");
   return content;
 }
@@ -99,7 +108,7 @@ async function refresh() {
   }
   state = await ask("state");
   $("totals").textContent = `${state.recommended} recommendations, ${state.observed} observations, ` +
-    `window ${state.window}, ${state.pairs} of ${state.most_pairs} pairs of ends.`;
+    `window ${state.window}, ${state.pairs} of at most ${state.most_pairs} origin-destination pairs.`;
 }
 
 async function begin() {
