@@ -72,7 +72,8 @@ def thumbnail(record: "Record", width: int = 480, height: int = 300) -> bytes:
     axes.set_axis_off()
     axes.add_collection(LineCollection(list(drawing.lines.values()), colors="#c3cad1", linewidths=0.5))
     busiest = int(np.argmax(played.loads.sum(axis=1)))
-    classes = np.where(played.loads[busiest] > 0, load_classes(np.nan_to_num(played.ratios[busiest], nan=1.0)), -1)
+    ratios = np.nan_to_num(played.ratios[busiest], nan=1.0)
+    classes = np.where(played.loads[busiest] > 0, load_classes(ratios).astype(np.int64), -1)
     for number, one in enumerate(LOAD_CLASSES):
         lines = [drawing.lines[edge] for edge in record.edges[classes == number].tolist()]
         axes.add_collection(LineCollection(lines, colors=one.light, linewidths=one.width * 0.6, capstyle="round"))
