@@ -148,11 +148,12 @@ def draw_map(
     out: Annotated[Path | None, typer.Option(help="File to write; FOLDER/map.html unless told.")] = None,
 ) -> None:
     """Draw the page of a finished run again."""
-    from routesim.console import say
+    from routesim.console import note_warnings, say
     from routesim.errors import InputError
     from routesim.report.page import write_page
     from routesim.results.from_results import read_record
 
+    note_warnings(quiet=False)
     points = sorted(folder.glob("points/*/record.json"))
     if points:
         raise InputError(f"{folder} is a sweep with a map at each point; name one, such as {points[0].parent}")

@@ -19,7 +19,7 @@ from routesim.report.summary import (
 )
 from routesim.results.bands import Band, half_width
 from routesim.results.from_results import record_traffic
-from routesim.results.thinned_traffic import TrafficRun
+from routesim.results.thinned_traffic import COUNTS, TrafficRun
 from routesim.roads.network import RoadNetwork
 
 Groups: TypeAlias = Sequence[Group[TrafficRun]]
@@ -59,7 +59,7 @@ def _row(group: Group[TrafficRun], references: References) -> Row:
     means = [float(run.summary.get("mean_travel_time_s", np.nan)) for run in runs]
     mean = float(np.mean(means))
     row: Row = {"learner": group.label, "informed": group.informed}
-    row |= {name: round(float(np.mean([float(run.summary[name]) for run in runs])), 3) for name in _COUNTS}
+    row |= {name: round(float(np.mean([float(run.summary[name]) for run in runs])), 3) for name in COUNTS}
     numbers = {
         "mean_trip_s": mean,
         "plus_minus_s": float(half_width(means)),
@@ -76,7 +76,6 @@ def _row(group: Group[TrafficRun], references: References) -> Row:
 
 
 _HALVES = ("plus_minus", "plus_minus_s")
-_COUNTS = ("vehicles", "arrived", "driving", "not_departed", "edge_entries", "measured_trips", "measured_unfinished")
 
 
 def _tell(roads: RoadsDriven, rows: list[Row], groups: Groups) -> tuple[str, list[str], list[list[str]], str]:

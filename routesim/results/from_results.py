@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from routesim.arrays import Floats
-from routesim.errors import InputError
+from routesim.errors import InputError, ResultsError
 from routesim.results.bands import mean_curve
 from routesim.results.record import RECORD, Played, Record
 from routesim.results.run import ROUNDS, Run
@@ -67,7 +67,11 @@ def read_record(folder: str | Path) -> Record:
     """Return the record of a result folder of `routesim run`, or that of a run which `Run.save` wrote."""
     source = Path(folder)
     if not (source / RECORD).exists() and (source / ROUNDS).exists():
-        return record(Run.load(source))
+        run = Run.load(source)
+        try:
+            return record(run)
+        except InputError as problem:
+            raise ResultsError(f"{source}: {problem}") from problem
     return Record.read(source)
 
 
@@ -260,6 +264,10 @@ def record_traffic(
     every = [run for runs in groups.values() for run in runs]
     steps = max(len(run.departures) for run in every)
     edges = np.unique(np.concatenate([run.loads[:, 1] for run in every])).astype(np.int32)
+    if max(*map(_highest_edge, every), -1) >= network.n_edges:
+        raise InputError(f"traffic has edges that are not among the {network.n_edges} of the network")
+    if len({(run.start_s, run.bin_s) for run in every}) > 1:
+        raise InputError("traffic on one map needs the same start and the same steps of time")
     routes = _most_played(_totals((run.routes, run.plays) for run in every))
     start_s, bin_s = every[0].start_s, every[0].bin_s
     ends = start_s + np.arange(1, steps + 1, dtype=np.float64) * bin_s
@@ -322,6 +330,10 @@ def _played_traffic(
         quantiles=_mean_quantiles([run.quantiles for run in runs]),
         overall=plays.sum(axis=0) / max(departures.sum(), 1),
     )
+
+
+def _highest_edge(run: TrafficRun) -> int:
+    return int(max(run.loads[:, 1].max(initial=-1), run.route_edges.max(initial=-1)))
 
 
 def _totals(played: Iterable[tuple[Sequence[Route], NDArray[np.int64]]]) -> dict[Route, float]:

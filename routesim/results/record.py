@@ -1,6 +1,5 @@
 """Record: what a page shows of a scenario's runs, step by step in time: loads, routes and curves of each learner."""
 
-import json
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -9,11 +8,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from routesim.arrays import Floats
-from routesim.errors import InputError, ResultsError
+from routesim.errors import InputError
 from routesim.results.bands import Curve
 from routesim.roads.network import RoadNetwork
 from routesim.rounds.trace import PERCENTILES
 from routesim.storage.folders import NETWORK, write_json
+from routesim.storage.reading import (
+    MOST,
+    MOST_CELLS,
+    column,
+    float_column,
+    floats,
+    number,
+    read_json,
+    read_table,
+    reading,
+    text,
+    truth,
+    whole_column,
+    wholes,
+)
 
 RECORD = "record.json"
 EDGES = "edges.parquet"
@@ -98,10 +112,30 @@ class Record:
                 raise InputError(f"the quantiles of {played.label} are the percentiles 0 to 100, got another number")
         if any(values.shape != (steps,) for values in self.references.values()):
             raise InputError(f"references need one value for each of the {steps} steps")
-        if self.network is not None:
-            highest = max((max(route) for route in self.routes if route), default=-1)
-            if max(highest, int(self.edges.max(initial=-1))) >= self.network.n_edges:
-                raise InputError(f"an edge of the record is not among the {self.network.n_edges} of the network")
+        self._check_time()
+        self._check_edges()
+
+    def _check_time(self) -> None:
+        if not 0 <= self.window <= MOST:
+            raise InputError(f"the window of a record must be at least 0 and finite, got {self.window}")
+        if not (np.diff(self.step_ends, prepend=self.start) > 0).all():
+            raise InputError("the steps of a record must end one after the other, and after its start")
+        if not (np.isfinite(self.start) and np.isfinite(self.step_ends).all()):
+            raise InputError("the steps of a record must end at finite times")
+
+    def _check_edges(self) -> None:
+        if not all(self.routes):
+            raise InputError("a route of a record needs at least one edge, got none")
+        if len(self.edges) > 1 and not (np.diff(self.edges) > 0).all():
+            raise InputError("the edges of a record must be in order, each of them once")
+        lowest = min((*map(min, self.routes), int(self.edges.min(initial=0))))
+        highest = max((*map(max, self.routes), int(self.edges.max(initial=-1))))
+        if lowest < 0:
+            raise InputError(f"edges are numbered from 0, got {lowest}")
+        if self.network is None and highest >= _MOST_ARMS:
+            raise InputError(f"a record without roads shows up to {_MOST_ARMS:,} arms, got arm number {highest}")
+        if self.network is not None and highest >= self.network.n_edges:
+            raise InputError(f"an edge of the record is not among the {self.network.n_edges} of the network")
 
     def write(self, folder: Path) -> None:
         """Write `record.json`, `edges.parquet`, `routes.parquet` and, with roads, `network.npz` into `folder`.
@@ -151,52 +185,69 @@ class Record:
     def read(cls, folder: str | Path) -> Self:
         """Read what `write` wrote."""
         source = Path(folder)
-        try:
-            from pyarrow import parquet
-
-            content = json.loads((source / RECORD).read_text(encoding="utf-8"))
-            loads, shares = parquet.read_table(source / EDGES), parquet.read_table(source / ROUTES)
+        with reading(source, "record"):
+            content = read_json(source / RECORD)
             network = RoadNetwork.from_file(source / NETWORK) if (source / NETWORK).exists() else None
-            edges = np.array(content["edges"], dtype=np.int32)
-            ends = np.array(content["step_ends"], dtype=np.float64)
-            routes = tuple(tuple(int(edge) for edge in route) for route in content["routes"])
-            learners = []
-            for one in content["learners"]:
-                load, ratio = np.zeros((len(ends), len(edges))), np.ones((len(ends), len(edges)))
-                share = np.zeros((len(ends), len(routes)))
-                step, edge = _places(loads, one["label"], "edge")
-                place = np.searchsorted(edges, edge)
-                mine = np.asarray(loads["learner"]) == one["label"]
-                load[step, place] = np.asarray(loads["load"])[mine]
-                ratio[step, place] = np.asarray(loads["ratio"])[mine]
-                step, route = _places(shares, one["label"], "route")
-                share[step, route] = np.asarray(shares["share"])[np.asarray(shares["learner"]) == one["label"]]
-                curves: dict[str, Any] = {name: np.array(one[name], dtype=np.float64) for name in _CURVES}
-                known = [name for name in _OPTIONAL if one.get(name) is not None]
-                curves |= {name: np.array(one[name], dtype=np.float64) for name in known}
-                if one.get("regret") is not None:
-                    curves["regret"] = Curve(*(np.array(values, dtype=np.float64) for values in one["regret"]))
-                label, informed = str(one["label"]), bool(one["informed"])
-                learners.append(Played(label, informed, load, ratio, share, **curves))
+            ends = floats(content["step_ends"], "step_ends")
+            edges = np.array(wholes(content["edges"], "edges", _MOST_NUMBER), dtype=np.int32)
+            routes = tuple(tuple(wholes(route, "routes", _MOST_NUMBER)) for route in content["routes"])
+            cells = len(ends) * (2 * len(edges) + len(routes)) * len(content["learners"])
+            if cells > MOST_CELLS:
+                raise InputError(f"steps, edges, routes and learners make {cells:,} cells, at most {MOST_CELLS:,}")
+            loads, shares = read_table(source / EDGES), read_table(source / ROUTES)
             return cls(
-                str(content["title"]),
-                "seconds" if content["clock"] == "seconds" else "rounds",
-                float(content["window"]),
-                str(content["measure"]),
+                text(content["title"], "title"),
+                _clock(content["clock"]),
+                number(content["window"], "window"),
+                text(content["measure"], "measure"),
                 ends,
                 edges,
                 routes,
-                tuple(learners),
+                tuple(_played(one, len(ends), edges, len(routes), loads, shares) for one in content["learners"]),
                 network,
-                {str(name): np.array(values, dtype=np.float64) for name, values in content["references"].items()},
-                float(content.get("start", 0.0)),
+                {name: floats(values, name, missing=True) for name, values in content["references"].items()},
+                number(content.get("start", 0.0), "start"),
             )
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, IndexError, InputError) as problem:
-            raise ResultsError(f"{source} holds no record that can be read: {problem}") from problem
 
 
 _CURVES = ("route_values", "curve", "lower", "upper")
 _OPTIONAL = ("quantiles", "overall")
+_MOST_ARMS = 100_000  # each is drawn, also those that nobody used
+_MOST_NUMBER = (1 << 31) - 1
+
+
+def _clock(word: Any) -> Literal["rounds", "seconds"]:
+    if word not in ("rounds", "seconds"):
+        raise InputError(f"the clock is rounds or seconds, got {word!r:.40}")
+    return "seconds" if word == "seconds" else "rounds"
+
+
+def _played(one: Any, steps: int, edges: NDArray[np.int32], routes: int, loads: Any, shares: Any) -> Played:
+    """Return a learner's part from its entry in the JSON file and its rows of the two tables."""
+    label = text(one["label"], "label")
+    load, ratio, share = np.zeros((steps, len(edges))), np.ones((steps, len(edges))), np.zeros((steps, routes))
+    mine = _rows_of(loads, label)
+    at, used = whole_column(mine, "step", steps - 1), whole_column(mine, "edge", _MOST_NUMBER)
+    if not np.isin(used, edges).all():
+        raise InputError("the table of loads has edges that the record does not list")
+    place = np.searchsorted(edges, used)
+    load[at, place] = float_column(mine, "load")
+    ratio[at, place] = column(mine, "ratio")  # an edge that pays nothing any more has an endless one
+    if load.min(initial=0.0) < 0:
+        raise InputError(f"loads must be at least 0, got {load.min()}")
+    mine = _rows_of(shares, label)
+    share[whole_column(mine, "step", steps - 1), whole_column(mine, "route", routes - 1)] = float_column(mine, "share")
+    curves: dict[str, Any] = {name: floats(one[name], name, missing=True) for name in _CURVES}
+    curves |= {name: floats(one[name], name) for name in _OPTIONAL if one.get(name) is not None}
+    if one.get("regret") is not None:
+        curves["regret"] = Curve(*(floats(values, "regret", missing=True) for values in one["regret"]))
+    return Played(label, truth(one["informed"], "informed"), load, ratio, share, **curves)
+
+
+def _rows_of(table: Any, label: str) -> Any:
+    import pyarrow as pa
+
+    return table.filter(pa.array(np.asarray(table["learner"]) == label))
 
 
 def _told(values: Floats | Curve | None) -> Any:
@@ -209,8 +260,3 @@ def _told(values: Floats | Curve | None) -> Any:
 def _plain(values: Floats) -> list[float | None]:
     """Return numbers as JSON has them, where there is no NaN."""
     return [float(value) if np.isfinite(value) else None for value in values]
-
-
-def _places(table: Any, label: str, column: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    mine = np.asarray(table["learner"]) == label
-    return np.asarray(table["step"])[mine].astype(np.int64), np.asarray(table[column])[mine].astype(np.int64)

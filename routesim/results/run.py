@@ -3,7 +3,6 @@
 A `Run` has a row for each round, a `ThinnedRun` a row for each stretch of rounds, and both keep one contract.
 """
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
@@ -15,9 +14,9 @@ from numpy.typing import NDArray
 
 from routesim.arrays import Floats, Ints, Ints32
 from routesim.checks import whole
-from routesim.errors import ResultsError
 from routesim.roads.network import RoadNetwork
 from routesim.rounds.trace import PERCENTILES, STEPS, KeptRows, KeptTrace, StepUses, count_plays, equal_ends, row_sums
+from routesim.storage import reading
 from routesim.storage.folders import NETWORK, SUMMARY, write_folder, write_json
 
 Scalar: TypeAlias = str | int | float | bool
@@ -229,51 +228,51 @@ class Run:
     def load(cls, folder: str | Path) -> "Run":
         """Read what `save` wrote."""
         source = Path(folder)
-        try:
-            from pyarrow import parquet
-
-            summary = json.loads((source / SUMMARY).read_text(encoding="utf-8"))
-            table = parquet.read_table(source / ROUNDS)
-            known = {name: kind(summary.pop(name)) for name, kind in _FIELDS.items()}
-            paths = tuple(tuple(int(edge) for edge in path) for path in summary.pop("paths"))
-            compared = table["comparator_reward"] if "comparator_reward" in table.column_names else None
+        with reading.reading(source, "run"):
+            summary = reading.read_json(source / SUMMARY)
+            table = reading.read_table(source / ROUNDS)
+            network = RoadNetwork.from_file(source / NETWORK) if (source / NETWORK).exists() else None
+            known = {name: kind(summary.pop(name), name) for name, kind in _FIELDS.items()}
             window, quantiles = summary.pop("window"), summary.pop("quantiles")
+            compared = "comparator_reward" in table.column_names
+            most = _MOST_NUMBER if network is None else network.n_edges - 1
             known |= {
-                "comparator_rewards": None if compared is None else compared.to_numpy().astype(np.float64),
-                "actions": table["action"].to_numpy().astype(np.int32),
-                "expected_rewards": table["expected_reward"].to_numpy().astype(np.float64),
-                "rewards": table["reward"].to_numpy().astype(np.float64),
-                "paths": paths,
+                "comparator_rewards": reading.float_column(table, "comparator_reward") if compared else None,
+                "actions": reading.whole_column(table, "action", _MOST_NUMBER).astype(np.int32),
+                "expected_rewards": reading.float_column(table, "expected_reward"),
+                "rewards": reading.float_column(table, "reward"),
+                "paths": tuple(tuple(reading.wholes(path, "paths", most)) for path in summary.pop("paths")),
                 "details": {name: value for name, value in summary.items() if name not in _DERIVED},
-                "window": None if window is None else int(window),
-                "network": RoadNetwork.from_file(source / NETWORK) if (source / NETWORK).exists() else None,
+                "window": None if window is None else reading.whole(window, "window", most=_MOST_WINDOW),
+                "network": network,
             }
             if (source / _USES).exists():
                 known["edge_uses"] = StepUses(*_columns(source / _USES, _USE_COLUMNS))
             if "round" in table.column_names:
                 *plays, earned = _columns(source / _PLAYS, _PLAY_COLUMNS)
                 run: Run = ThinnedRun(
-                    ends=table["round"].to_numpy().astype(np.int64),
+                    ends=reading.whole_column(table, "round"),
                     plays=np.column_stack(plays),
-                    play_rewards=earned,
-                    quantiles=np.array(quantiles, dtype=np.float64),
+                    play_rewards=reading.finite(earned, "rewards of plays"),
+                    quantiles=reading.floats(quantiles, "quantiles"),
                     **known,
                 )
             elif quantiles is None:
                 run = Run(**known)
             else:
                 raise ValueError("quantiles are stored beside rows of several rounds only")
-            run._check_rows(int(summary["rounds"]))
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as problem:
-            raise ResultsError(f"{source} holds no run that can be read: {problem}") from problem
+            run._check_rows(reading.whole(summary["rounds"], "rounds"))
         return run
 
     def _check_rows(self, rounds: int) -> None:
         """Refuse what no run can hold, as a file that was changed may."""
-        if not len(self.actions) or self.actions.min() < 0:
-            raise ValueError("a run has at least one row, with actions numbered from 0")
-        if self.window is not None and self.window < 0:
-            raise ValueError(f"the window must be at least 0, got {self.window}")
+        if not len(self.actions):
+            raise ValueError("a run has at least one row")
+        if not all(self.paths):
+            raise ValueError("a path has at least one edge")
+        for name, value in self.details.items():
+            if not isinstance(value, str | int | float):
+                raise ValueError(f"{name} must be a text, a number or a truth value, got {value!r:.40}")
         if self.rounds != rounds:
             raise ValueError(f"the rows end after {self.rounds:,} rounds, and the summary tells of {rounds:,}")
         self._check_action(int(self.actions.max()))
@@ -285,7 +284,7 @@ class Run:
                 raise ValueError("uses of edges must be of steps and edges that there are, and above 0")
 
     def _check_action(self, largest: int) -> None:
-        if self.paths and largest >= len(self.paths):
+        if largest >= (len(self.paths) or _MOST_NAMELESS):
             raise ValueError(f"there are {len(self.paths)} paths, and an action has the number {largest}")
 
 
@@ -345,21 +344,24 @@ _PLAY_COLUMNS = ("step", "action", "uses", "reward")
 _USE_COLUMNS = ("step", "edge", "uses", "ratio")  # of both tables the last holds fractions, the others whole numbers
 
 
+_MOST_NUMBER = (1 << 31) - 1
+_MOST_NAMELESS = 1 << 24  # actions of a run that does not know its paths: they are counted one by one
+_MOST_WINDOW = 10**15
+
+
 def _columns(path: Path, names: Sequence[str]) -> list[NDArray[Any]]:
-    from pyarrow import parquet
-
-    table = parquet.read_table(path)
+    table = reading.read_table(path)
     *whole_numbers, fraction = names
-    columns: list[NDArray[Any]] = [table[name].to_numpy().astype(np.int64) for name in whole_numbers]
-    return [*columns, table[fraction].to_numpy().astype(np.float64)]
+    columns: list[NDArray[Any]] = [reading.whole_column(table, name) for name in whole_numbers]
+    return [*columns, reading.column(table, fraction).astype(np.float64)]
 
 
-_FIELDS: dict[str, Callable[[Any], Any]] = {
-    "learner": str,
-    "seed": int,
-    "replication": int,
-    "comparator_value": float,
-    "comparator_bound": float,
+_FIELDS: dict[str, Callable[[Any, str], Any]] = {
+    "learner": reading.text,
+    "seed": reading.whole,
+    "replication": reading.whole,
+    "comparator_value": reading.number,
+    "comparator_bound": reading.number,
 }
 _DERIVED = (
     "rounds",

@@ -1,6 +1,5 @@
 """TrafficRun: one run of the simulator, thinned to steps of time and the most driven routes; save and load."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
@@ -11,14 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from routesim.arrays import Floats, Ints
-from routesim.errors import ResultsError
 from routesim.results.run import Scalar
 from routesim.rounds.trace import PERCENTILES
+from routesim.storage import reading
 from routesim.storage.folders import write_json
 from routesim.traffic.result import Traffic
 
 MOST_STEPS = 96
 MOST_ROUTES = 60
+
+COUNTS = ("vehicles", "arrived", "driving", "not_departed", "edge_entries", "measured_trips", "measured_unfinished")
+"""What every summary counts."""
 
 _TIMES = ("start_s", "bin_s", "end_s")
 _ARRAYS = (
@@ -115,13 +117,67 @@ class TrafficRun:
     def load(cls, folder: str | Path) -> Self:
         """Read what `save` wrote."""
         source = Path(folder)
-        try:
-            summary: dict[str, Any] = json.loads((source / "summary.json").read_text(encoding="utf-8"))
-            with np.load(source / "traffic.npz", allow_pickle=False) as arrays:
-                start_s, bin_s, end_s = (float(summary.pop(name)) for name in _TIMES)
-                return cls(summary, start_s, bin_s, end_s, *(arrays[name] for name in _ARRAYS))
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as problem:
-            raise ResultsError(f"{source} holds no traffic that can be read: {problem}") from problem
+        with reading.reading(source, "traffic"):
+            summary: dict[str, Any] = reading.read_json(source / "summary.json")
+            arrays = reading.read_arrays(source / "traffic.npz")
+            start_s, bin_s, end_s = (reading.number(summary.pop(name), name) for name in _TIMES)
+            run = cls(summary, start_s, bin_s, end_s, *(arrays[name] for name in _ARRAYS))
+            run._check()
+        return run
+
+    def _check(self) -> None:
+        """Refuse what no run can hold, as a file that was changed may."""
+        if not (self.bin_s > 0 and self.end_s > self.start_s):
+            raise ValueError(f"time runs from {self.start_s} to {self.end_s} s in steps of {self.bin_s} s")
+        reading.text(self.summary["router"], "router")
+        for name in (*COUNTS, *(self.summary.keys() - {"router"})):
+            reading.number(self.summary[name], name)
+        for name in _ARRAYS:
+            values, (kind, shape) = getattr(self, name), _SHAPES[name]
+            if values.dtype != kind or values.ndim != len(shape):
+                raise ValueError(f"{name} must be {len(shape)}-dimensional {kind.__name__}, got {values.dtype}")
+            if any(size not in (None, found) for size, found in zip(shape, values.shape, strict=True)):
+                raise ValueError(f"{name} must have shape {shape}, got {values.shape}")
+            if kind is np.int64 and values.min(initial=0) < 0:
+                raise ValueError(f"{name} must be at least 0, got {values.min()}")
+            if kind is np.int64 and values.max(initial=0) > _MOST_COUNT:
+                raise ValueError(f"{name} must be at most {_MOST_COUNT}, got {values.max()}")
+            if kind is np.float64:
+                reading.finite(values, name, missing=name == "quantiles")
+        steps, routes = len(self.departures), len(self.route_totals)
+        rules = {
+            "every step needs departures, arrivals and totals": steps > 0
+            and len(self.arrived) == len(self.totals) == steps
+            and steps <= MOST_STEPS,
+            "loads must be of steps that there are": len(self.loads) == len(self.load_seconds)
+            and self.loads[:, 0].max(initial=0) < steps,
+            "edges of loads are numbered up to 2^31": self.loads[:, 1].max(initial=0) < 1 << 31,
+            "routes must follow each other": len(self.route_ends) == routes + 1
+            and int(self.route_ends[0]) == 0
+            and int(self.route_ends[-1]) == len(self.route_edges)
+            and bool((np.diff(self.route_ends) > 0).all()),
+            "edges of routes are numbered up to 2^31": self.route_edges.max(initial=0) < 1 << 31,
+            "plays must be of steps and routes that there are": self.plays[:, 0].max(initial=0) < steps
+            and self.plays[:, 1].max(initial=-1) < routes,
+        }
+        for rule, kept in rules.items():
+            if not kept:
+                raise ValueError(rule)
+
+
+_MOST_COUNT = 10**15
+_SHAPES: dict[str, tuple[type, tuple[int | None, ...]]] = {
+    "departures": (np.int64, (None,)),
+    "arrived": (np.int64, (None,)),
+    "totals": (np.float64, (None,)),
+    "loads": (np.int64, (None, 3)),
+    "load_seconds": (np.float64, (None,)),
+    "route_ends": (np.int64, (None,)),
+    "route_edges": (np.int64, (None,)),
+    "plays": (np.int64, (None, 3)),
+    "route_totals": (np.float64, (None, 2)),
+    "quantiles": (np.float64, (len(PERCENTILES),)),
+}
 
 
 def _added_up(rows: Ints, seconds: Floats) -> tuple[Ints, Floats]:

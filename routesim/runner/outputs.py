@@ -10,7 +10,6 @@
 and record.json, routes.parquet, network.npz, from which `routesim map` draws the page again.
 """
 
-import json
 import math
 import platform
 from collections.abc import Mapping
@@ -19,15 +18,17 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from routesim.errors import InputError, ResultsError
 from routesim.report.gis import write_gis
 from routesim.report.page import write_page
 from routesim.report.plots import plot_bands, write_plots
 from routesim.runner.reports import report
-from routesim.runner.units import units
+from routesim.runner.units import Part, Unit, units
 from routesim.runner.work import Progress
 from routesim.scenario.files import fingerprint, to_toml
 from routesim.scenario.kinds import AnyScenario
 from routesim.storage.folders import SUMMARY, write_json
+from routesim.storage.reading import read_json, reading
 
 FORMAT = 1
 _ABOUT = "about.json"
@@ -58,8 +59,11 @@ class ReportJob:
         from pyarrow import parquet
 
         progress(0)
-        parts = {unit: unit.load(self.parts / unit.key) for unit in units(self.scenario)}
-        said = report(self.scenario, parts)
+        parts = {unit: self._part(unit) for unit in units(self.scenario)}
+        try:
+            said = report(self.scenario, parts)
+        except InputError as problem:  # parts that were changed may not belong together
+            raise ResultsError(f"the parts in {self.parts} make no report: {problem}") from problem
         files = folder / _FILES
         files.mkdir(parents=True)
         (files / "scenario.toml").write_text(to_toml(self.scenario), encoding="utf-8")
@@ -83,6 +87,12 @@ class ReportJob:
         }
         write_json(folder / _ABOUT, about)
 
+    def _part(self, unit: Unit) -> Part:
+        try:
+            return unit.load(self.parts / unit.key)
+        except ResultsError as problem:
+            raise ResultsError(f"{problem}; remove {self.parts / unit.key} and --resume runs that part again") from None
+
 
 @dataclass(frozen=True)
 class Finished:
@@ -97,8 +107,9 @@ class Finished:
     @classmethod
     def read(cls, job: ReportJob) -> "Finished":
         """Return what a job left."""
-        about = json.loads((job.target / _ABOUT).read_text(encoding="utf-8"))
-        return cls(job.target / _FILES, *(about[name] for name in ("summary", "heading", "columns", "cells")))
+        with reading(job.target, "report"):
+            about = read_json(job.target / _ABOUT)
+            return cls(job.target / _FILES, *(about[name] for name in ("summary", "heading", "columns", "cells")))
 
     def move(self, folder: Path, times: Mapping[str, Any]) -> dict[str, Any]:
         """Move the files into `folder`, write the summary there and return it."""

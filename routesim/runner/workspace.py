@@ -20,9 +20,11 @@ from typing import Any, NamedTuple
 from routesim.errors import ResultsError
 from routesim.storage.files import durable_file, sync
 from routesim.storage.folders import RUN, SUMMARY, UNFINISHED, check_folder, is_unfinished, sync_tree, writing
+from routesim.storage.reading import one_line, read_json, text
 
 FORMAT = 1
 _SCENARIO = "scenario.toml"
+_MOST_SCENARIO = 1 << 26
 
 
 class Identity(NamedTuple):
@@ -161,14 +163,18 @@ def open_workspace(folder: Path, identity: Identity, *, resume: bool, overwrite:
 
 
 def _begun(home: Path) -> Identity | None:
-    try:
-        content = json.loads((home / RUN).read_text(encoding="utf-8"))
-        text = (home / _SCENARIO).read_text(encoding="utf-8")
-        return Identity(text, str(content["scenario_sha256"]), str(content["version"]))
-    except FileNotFoundError:
+    if not ((home / RUN).exists() and (home / _SCENARIO).exists()):
         return None
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as problem:
-        raise ResultsError(f"the unfinished run in {home.parent} cannot be read: {problem}") from problem
+    try:
+        content = read_json(home / RUN)
+        with (home / _SCENARIO).open("rb") as stream:
+            scenario = stream.read(_MOST_SCENARIO).decode("utf-8")
+        return Identity(scenario, *(text(content[name], name) for name in ("scenario_sha256", "version")))
+    except Exception as problem:  # whatever nonsense the files hold
+        raise ResultsError(
+            f"the unfinished run in {home.parent} cannot be read: {one_line(problem)}; remove {home} to start over, or "
+            "name another folder with --out"
+        ) from problem
 
 
 def _check_finished(folder: Path, wanted: Identity, *, resume: bool, overwrite: bool) -> None:
@@ -181,6 +187,9 @@ def _check_finished(folder: Path, wanted: Identity, *, resume: bool, overwrite: 
                 f"{' instead of --resume' if resume else ''}, or name another folder with --out"
             )
         return
+    verdict = summary.get("verdict")
+    if resume and not (isinstance(verdict, str) and verdict.isprintable()):
+        raise ResultsError(f"the summary in {folder} is damaged; leave --resume out to run it again")
     versions = summary.get("versions")
     made_by = versions.get("routesim") if isinstance(versions, dict) else None
     if resume and made_by != wanted.version:
@@ -208,8 +217,8 @@ def _check_same(folder: Path, begun: Identity, wanted: Identity) -> None:
 def read_summary(folder: Path) -> dict[str, Any]:
     """Return the summary in a folder, empty if there is none that can be read."""
     try:
-        content = json.loads((folder / SUMMARY).read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
+        content = read_json(folder / SUMMARY)
+    except Exception:  # whatever nonsense the file holds
         return {}
     return content if isinstance(content, dict) else {}
 

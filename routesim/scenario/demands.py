@@ -1,5 +1,6 @@
 """Who wants to go where in a traffic scenario: a city's ready demand, listed pairs, or a file of trips or rates."""
 
+from pathlib import Path
 from typing import Any, Literal, Self
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
@@ -7,10 +8,10 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 from routesim.demand.cities import load_demand, synthetic_zones
 from routesim.demand.demand import HOUR_S, Demand
 from routesim.errors import InputError
-from routesim.roads.importers.files import one_line
 from routesim.roads.network import RoadNetwork
 from routesim.scenario.choices import Frozen
 from routesim.scenario.sources import Label, beside_scenario
+from routesim.storage.reading import one_line, read_table
 
 _TABLES = (".csv", ".parquet")
 
@@ -73,6 +74,11 @@ class DemandChoice(Frozen):
             return Demand.from_trips(table if vehicles is None else table.head(vehicles))
         demand = self._rates(network, city, vehicles)
         expected = float(demand.vehicles.sum())
+        if vehicles is not None and not expected > 0:
+            raise InputError(
+                f"demand: no vehicle is expected from {self.start_s} to {self.end_s} s, which cannot be scaled to "
+                f"{vehicles}; choose a longer time"
+            )
         return demand.scaled(self.growth if vehicles is None else vehicles / expected)
 
     def _rates(self, network: RoadNetwork, city: str | None, vehicles: int | None) -> Demand:
@@ -110,6 +116,6 @@ def _read(path: str) -> Any:
 
     reader: Literal["csv", "parquet"] = "csv" if path.lower().endswith(".csv") else "parquet"
     try:
-        return pd.read_csv(path) if reader == "csv" else pd.read_parquet(path)
+        return pd.read_csv(path) if reader == "csv" else read_table(Path(path)).to_pandas()
     except (OSError, ValueError, TypeError, KeyError, OverflowError, MemoryError, pa.ArrowException) as problem:
         raise InputError(one_line(f"cannot read the table {path}: {problem}")) from None

@@ -1,6 +1,7 @@
 """Scenario files: TOML in, frozen values out, TOML again; every mistake named with its file, key and fix."""
 
 import hashlib
+import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -14,10 +15,17 @@ from routesim.results.run import Scalar
 from routesim.scenario.base import LONGEST_TITLE
 from routesim.scenario.bundled import scenario_folder, scenario_names
 from routesim.scenario.kinds import KINDS, AnyScenario
+from routesim.storage.reading import one_line
 
 _Tagged: TypeAlias = Annotated[AnyScenario, Field(discriminator="kind")]
 _SCENARIO: TypeAdapter[AnyScenario] = TypeAdapter(_Tagged)
 _LARGEST = 1 << 24
+_MOST_BITS = 256
+_MOST_DOTS = 50
+# A key, or the name of a table, at the start of a line or inside a table in braces. Nothing is matched in two ways, so
+# that a long file takes one pass.
+_NAME = r"""(?:[\w-]++|"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+')"""
+_DOTTED = re.compile(rf"(?:^|[\[{{,])[ \t]*+{_NAME}(?:[ \t]*+\.[ \t]*+{_NAME}){{{_MOST_DOTS}}}", re.MULTILINE)
 
 
 def load_scenario(name_or_file: str | Path, **overrides: int | None) -> AnyScenario:
@@ -43,12 +51,7 @@ def parse_scenario(
     text: str, source: str = "scenario", *, folder: Path | None = None, **overrides: int | None
 ) -> AnyScenario:
     """Return the scenario that a text stands for; files it names are relative to `folder`."""
-    try:
-        content = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as problem:
-        raise ScenarioError(f"{source}: {problem}") from problem
-    except RecursionError as problem:
-        raise ScenarioError(f"{source}: the tables are nested too deeply") from problem
+    content = _parsed(text, source)
     content.update({key: value for key, value in overrides.items() if value is not None})
     scenario = _validated(content, source, folder)
     for values in scenario.grid() if scenario.sweep else ():
@@ -56,15 +59,42 @@ def parse_scenario(
     return scenario
 
 
+def _parsed(text: str, source: str) -> dict[str, Any]:
+    if long := _DOTTED.search(text):  # the time for one grows with the square of its dots
+        line = text.count("\n", 0, long.end()) + 1
+        raise ScenarioError(
+            f"{source}: line {line}: a key has more than {_MOST_DOTS} dots; tables are not nested so deep"
+        )
+    try:
+        content = tomllib.loads(text)
+        _check_numbers(content)
+    except RecursionError as problem:
+        raise ScenarioError(f"{source}: the tables are nested too deeply") from problem
+    except ValueError as problem:  # not only what is no TOML, but also numbers of thousands of digits
+        raise ScenarioError(f"{source}: {one_line(problem)}") from problem
+    return content
+
+
+def _check_numbers(value: Any, place: str = "") -> None:
+    if isinstance(value, dict):
+        for key, one in value.items():
+            _check_numbers(one, f"{place}{key:.40}: ")
+    elif isinstance(value, list):
+        for one in value:
+            _check_numbers(one, place)
+    elif isinstance(value, int) and value.bit_length() > _MOST_BITS:
+        raise ValueError(f"{place}whole numbers have at most {_MOST_BITS} bits, got {value.bit_length()}")
+
+
 def at_point(scenario: AnyScenario, values: Mapping[str, Any], source: str = "scenario") -> AnyScenario:
     """Return a scenario without its sweep, with these values of the swept fields, which its title tells."""
     content = scenario.model_dump(by_alias=True, exclude_none=True, exclude={"sweep"})
     for name, value in values.items():
-        _set(content, name.split("."), value, f"{source}: sweep.{name}")
+        _set(content, name.split("."), value, f"{source}: sweep.{_brief(name)}")
     told = ", ".join(f"{name.rpartition('.')[2]} {_scalar(value)}" for name, value in values.items())
     if told and told.isprintable() and len(titled := f"{scenario.title} ({told})") <= LONGEST_TITLE:
         content["title"] = titled
-    words = ", ".join(f"{name} = {value!r}" for name, value in values.items())
+    words = ", ".join(f"{_brief(name)} = {value!r:.80}" for name, value in values.items())
     return _validated(content, f"{source}: at {words}" if words else source, None)
 
 
@@ -107,7 +137,7 @@ def _validated(content: dict[str, Any], source: str, folder: Path | None) -> Any
     except ValidationError as problem:
         raise ScenarioError(f"{source}: {_first_mistake(problem)}") from problem
     except (RoutesimError, RecursionError, OverflowError, MemoryError) as problem:
-        raise ScenarioError(f"{source}: {problem}") from problem
+        raise ScenarioError(f"{source}: {one_line(problem)}") from problem
 
 
 def _tuples(value: Any) -> Any:
@@ -124,7 +154,7 @@ def _set(content: Any, names: list[str], value: Any, place: str) -> None:
         last = depth == len(names) - 1
         if isinstance(here, tuple | list):
             if not name.isdecimal() or int(name) >= len(here):
-                raise ScenarioError(f"{place}: {name!r} is no number from 0 to {len(here) - 1}")
+                raise ScenarioError(f"{place}: {_brief(name)!r} is no number from 0 to {len(here) - 1}")
             if last:
                 raise ScenarioError(f"{place}: name a field of entry {name}, such as {place}.name")
             here = here[int(name)]
@@ -132,11 +162,16 @@ def _set(content: Any, names: list[str], value: Any, place: str) -> None:
             if last:
                 here[name] = value
             elif not isinstance(here.get(name), dict | tuple | list):
-                raise ScenarioError(f"{place}: there is no table {'.'.join(names[: depth + 1])!r}{nearest(name, here)}")
+                there = _brief(".".join(names[: depth + 1]))
+                raise ScenarioError(f"{place}: there is no table {there!r}{nearest(name, here)}")
             else:
                 here = here[name]
         else:
-            raise ScenarioError(f"{place}: {'.'.join(names[:depth])} has no fields")
+            raise ScenarioError(f"{place}: {_brief('.'.join(names[:depth]))} has no fields")
+
+
+def _brief(name: str) -> str:
+    return one_line(name, 200)
 
 
 def _scalar(value: Any) -> Scalar:
@@ -156,7 +191,7 @@ def _first_mistake(problem: ValidationError) -> str:
     said = mistake["type"] in ("missing", "value_error", "union_tag_invalid", "union_tag_not_found")
     given = "" if said else f", got {mistake['input']!r:.80}"
     hint = nearest(parts[-1], _field_names()) if mistake["type"] == "extra_forbidden" else ""
-    return f"{place}: {message}{given}{hint}"
+    return f"{_brief(place)}: {one_line(message)}{given}{hint}"
 
 
 def _field_names() -> Iterator[str]:

@@ -8,7 +8,6 @@ import hashlib
 import signal
 import threading
 import time
-import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -25,6 +24,7 @@ import routesim
 from routesim.checks import number
 from routesim.errors import ResultsError
 from routesim.storage.files import beside, durable_file, sync
+from routesim.storage.reading import one_line, read_arrays
 from routesim.storage.state import State, join, named, part, taken, whole_from
 
 ROW = np.dtype([("action", "<i4"), ("expected_reward", "<f8"), ("reward", "<f8")])
@@ -145,7 +145,7 @@ class Checkpoint:
     def _read(self) -> None:
         """Take up what the files hold."""
         try:
-            content = _arrays(self.path)
+            content = read_arrays(self.path, stored=True)
             if named(content, "format", np.uint8, 1).tobytes() != _FORMAT:
                 raise ResultsError("it has another format")
             if taken(content, "run", self._run).tobytes() != self._run.tobytes():
@@ -179,20 +179,9 @@ class Checkpoint:
     def refuse(self, problem: Exception) -> NoReturn:
         """Say that the run cannot go on from these files."""
         raise ResultsError(
-            f"cannot go on from the checkpoint {self.path}: {problem}; delete it to start over, or name another one"
+            f"cannot go on from the checkpoint {self.path}: {one_line(problem)}; delete it to start over, or name "
+            "another one"
         ) from problem
-
-
-def _arrays(path: Path) -> State:
-    with zipfile.ZipFile(path) as archive:
-        # Stored as they are: nothing swells when it is read.
-        if any(member.compress_type != zipfile.ZIP_STORED for member in archive.infolist()):
-            raise ResultsError("it is compressed, which checkpoints are not")
-        arrays: State = {}
-        for member in archive.infolist():
-            with archive.open(member) as stream:
-                arrays[member.filename.removesuffix(".npy")] = np.lib.format.read_array(stream, allow_pickle=False)
-    return arrays
 
 
 @contextmanager

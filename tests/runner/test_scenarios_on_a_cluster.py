@@ -2,11 +2,31 @@
 
 import json
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
 from clusters import cluster
 from command_line import command, environment, everything, routesim, small
+
+
+def test_a_run_whose_dask_worker_is_lost_goes_on_to_the_same_result(tmp_path: Path) -> None:
+    small(tmp_path, rounds=100_000, replications=4)
+    with cluster(tmp_path, 2) as (address, workers):
+        words = command("run", "small.toml", "--out", "there", "--quiet", "--scheduler", address)
+        process = subprocess.Popen(words, stderr=subprocess.PIPE, text=True, cwd=tmp_path, env=environment())
+        parts = tmp_path / "there" / ".unfinished" / "parts"
+        while process.poll() is None and not list(parts.glob("[!.]*")):
+            time.sleep(0.005)
+        done = len(list(parts.glob("[!.]*")))
+        workers[0].kill()
+        _, complained = process.communicate()
+        assert (process.returncode, complained) == (0, "")
+        assert 1 <= done < 12, "the worker was lost in the middle of the run"
+        assert workers[1].poll() is None
+    out = routesim("run", "small.toml", "--out", "here", "--quiet", "--workers", "1", cwd=tmp_path)
+    assert out.returncode == 0
+    assert everything(tmp_path / "here") == everything(tmp_path / "there")
 
 
 @pytest.mark.slow

@@ -1,5 +1,6 @@
 """A real run that is killed, stopped, out of disk or in a read-only folder: what is done is kept, and it goes on."""
 
+import json
 import os
 import resource
 import shlex
@@ -133,15 +134,45 @@ def test_ctrl_c_is_one_line_that_says_how_to_go_on(workers: str, tmp_path: Path,
     assert everything(tmp_path / "run") == undisturbed
 
 
-def test_ctrl_c_at_the_start_is_a_clean_line_too(tmp_path: Path) -> None:
-    small(tmp_path)
+def loaded(process: "subprocess.Popen[str]", library: str) -> bool:
+    """Has the process loaded a library?"""
+    try:
+        return library in Path(f"/proc/{process.pid}/maps").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+# Before the first line of routesim runs, Python itself is starting, and an interrupt is none of routesim's.
+@pytest.mark.parametrize("library", ["_multiarray_umath", "_pydantic_core", "libllvmlite"])
+def test_ctrl_c_at_the_start_is_a_clean_line_too(library: str, tmp_path: Path) -> None:
+    small(tmp_path, rounds=200_000)
     process = start(*RUN, cwd=tmp_path)
-    time.sleep(0.3)
+    until(lambda: loaded(process, library), process)
     process.send_signal(signal.SIGINT)
     _, complained = process.communicate()
     assert process.returncode == 130
     assert complained.startswith("routesim: stopped")
     assert complained.count("\n") == 1
+
+
+def test_an_interrupted_sweep_goes_on_to_the_same_result(tmp_path: Path) -> None:
+    small(tmp_path, replications=2, more='[sweep]\n"bandit.arms" = [2, 3]\n')
+    whole = routesim("run", "small.toml", "--out", "whole", "--quiet", "--workers", "1", cwd=tmp_path)
+    assert (whole.returncode, whole.stderr) == (0, "")
+    points = tmp_path / UNFINISHED / "parts"
+    for least in (1, 7):  # in the first point of the sweep and in the second
+        process = start(*RUN, "--workers", "1", "--resume", cwd=tmp_path)
+        until(lambda least=least: len(list(points.glob("*/[!.]*"))) >= least, process)
+        process.send_signal(signal.SIGINT)
+        _, complained = process.communicate()
+        assert (process.returncode, complained.count("\n")) == (130, 1), complained
+        assert "--resume" in complained
+    kept = {path: path.stat().st_mtime_ns for path in points.glob("*/[!.]*")}
+    assert len(kept) >= 7
+    process = start(*RUN, "--workers", "2", "--resume", cwd=tmp_path)
+    assert process.communicate() == ("", "")
+    assert everything(tmp_path / "run") == everything(tmp_path / "whole")
+    assert json.loads((tmp_path / "run" / "summary.json").read_text())["times"]["runs_found_done"] == len(kept)
 
 
 @pytest.mark.parametrize("most", [pytest.param(6_000, marks=pytest.mark.slow), 60_000])
@@ -213,9 +244,16 @@ def test_a_read_only_folder_is_one_line(disk: Callable[..., Path], tmp_path: Pat
     words = ("run", "small.toml", "--quiet", "--workers", "1", "--out")
     assert routesim(*words, str(place / "run"), cwd=tmp_path).returncode == 0
     earlier = everything(place / "run")
+    shutil.copytree(place / "run", place / "begun")
+    (place / "begun" / "summary.json").unlink()
+    begun = place / "begun" / ".unfinished"
+    begun.mkdir()
+    about = {"format": 1, "scenario_sha256": "0", "version": "0.1.0"}
+    (begun / "run.json").write_text(json.dumps(about))
+    (begun / "scenario.toml").write_text("")
     subprocess.run(["/bin/mount", "-o", "remount,ro", str(place)], check=True, capture_output=True)
-    for folder in ("run", "new", "new/deeper"):
-        out = routesim(*words, str(place / folder), cwd=tmp_path)
+    for folder in ("run", "new", "new/deeper", "begun", "begun --resume"):
+        out = routesim(*words, *str(place / folder).split(), cwd=tmp_path)
         assert (out.returncode, out.stderr.count("\n")) == (2, 1), out.stderr
         assert "Read-only file system" in out.stderr
     assert everything(place / "run") == earlier

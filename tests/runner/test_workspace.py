@@ -36,7 +36,7 @@ def write(text: str, identity: Identity = MINE, *more: str):
                     "scenario_sha256": identity.scenario_sha256,
                     "versions": {"routesim": identity.version},
                     "files": files,
-                    "text": text,
+                    "verdict": text,
                 }
             )
         )
@@ -151,7 +151,7 @@ def test_an_end_while_the_result_is_put_in_place_loses_nothing(
             workspace.finish(fill)
     workspace.close(forget_if_empty=False)
     if ends_at == "write":
-        assert json.loads((tmp_path / "run" / "summary.json").read_text())["text"] == "first"
+        assert json.loads((tmp_path / "run" / "summary.json").read_text())["verdict"] == "first"
     again = open_workspace(tmp_path / "run", OTHER, resume=True)
     assert (again is None) == (ends_at == "marker gone")
     if again is not None:
@@ -159,7 +159,7 @@ def test_an_end_while_the_result_is_put_in_place_loses_nothing(
         again.finish(write("second", OTHER))
         again.close(forget_if_empty=False)
     assert names(tmp_path / "run") == ["summary.json", "values"]
-    assert json.loads((tmp_path / "run" / "summary.json").read_text())["text"] == "second"
+    assert json.loads((tmp_path / "run" / "summary.json").read_text())["verdict"] == "second"
     assert (tmp_path / "run" / "values").read_text() == "second"
 
 

@@ -110,13 +110,6 @@ def test_a_damaged_scenario_is_refused_or_makes_sense(text: str) -> None:
     check(text)
 
 
-@pytest.mark.slow
-@settings(max_examples=4000, deadline=None, suppress_health_check=list(HealthCheck))
-@given(damaged())
-def test_many_damaged_scenarios_are_refused_or_make_sense(text: str) -> None:
-    check(text)
-
-
 @settings(max_examples=200, deadline=None, derandomize=True)
 @given(st.sampled_from(sorted(TEXTS)), st.integers(0, 2000), st.text(max_size=5), st.booleans())
 def test_a_file_with_wrong_characters_is_refused_or_makes_sense(name: str, at: int, new: str, drop: bool) -> None:

@@ -273,8 +273,10 @@ FULL_DISK = """
 import resource
 from pathlib import Path
 import routesim as rs
+from routesim.storage import checkpoint
 from worlds import arms
 
+checkpoint._SHARE = 0  # it is written between all stretches of rounds, however slow the disk is
 limit = 600_000
 resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
 try:

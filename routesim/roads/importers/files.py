@@ -11,6 +11,7 @@ from typing import IO, ParamSpec, TypeVar
 import numpy as np
 
 from routesim.errors import NetworkError
+from routesim.storage.reading import one_line
 
 # How much a file may hold once decompressed; every reader takes `max_bytes` to raise or lower it.
 # OpenStreetMap files are read as a stream; the others are held in memory and take several times their size.
@@ -21,7 +22,7 @@ MAX_BYTES = 2**30
 _GROWTH = 100
 _HARMLESS_BYTES = 64 * 2**20
 _CHUNK = 2**20
-_LONGEST_MESSAGE = 1000
+_LONGEST = 1000  # letters of an error
 
 _Parameters = ParamSpec("_Parameters")
 _Result = TypeVar("_Result")
@@ -39,20 +40,13 @@ def reads_files(read: Callable[_Parameters, _Result]) -> Callable[_Parameters, _
             with np.errstate(all="ignore"):
                 return read(*arguments, **options)
         except NetworkError as error:
-            raise NetworkError(one_line(str(error))) from None
+            raise NetworkError(one_line(str(error), _LONGEST)) from None
         except (MemoryError, RecursionError) as error:
             which = next(iter((*arguments, *options.values())), "the file")
             why = "needs more memory than there is" if isinstance(error, MemoryError) else "is nested too deeply"
-            raise NetworkError(one_line(f"{which} {why}")) from None
+            raise NetworkError(one_line(f"{which} {why}", _LONGEST)) from None
 
     return reader
-
-
-def one_line(message: str) -> str:
-    """Return a message without line breaks and control characters, its middle left out where it is long."""
-    if len(message) > _LONGEST_MESSAGE:
-        message = f"{message[: _LONGEST_MESSAGE // 2]} … {message[-_LONGEST_MESSAGE // 2 :]}"
-    return "".join(character if character.isprintable() else " " for character in message)
 
 
 def most_bytes(size: int, max_bytes: int | None, *, default: int = MAX_BYTES, harmless: int = _HARMLESS_BYTES) -> int:
