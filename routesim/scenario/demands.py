@@ -7,7 +7,7 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from routesim.demand.cities import load_demand, synthetic_zones
 from routesim.demand.demand import HOUR_S, Demand
-from routesim.errors import InputError
+from routesim.errors import InputError, ResultsError
 from routesim.roads.network import RoadNetwork
 from routesim.scenario.choices import Frozen
 from routesim.scenario.sources import Label, beside_scenario
@@ -112,10 +112,9 @@ def bin_seconds(duration_s: float, steps: int = 48) -> float:
 
 def _read(path: str) -> Any:
     import pandas as pd
-    import pyarrow as pa
 
     reader: Literal["csv", "parquet"] = "csv" if path.lower().endswith(".csv") else "parquet"
     try:
         return pd.read_csv(path) if reader == "csv" else read_table(Path(path)).to_pandas()
-    except (OSError, ValueError, TypeError, KeyError, OverflowError, MemoryError, pa.ArrowException) as problem:
+    except (ResultsError, OSError, ValueError, TypeError, KeyError, OverflowError, MemoryError) as problem:
         raise InputError(one_line(f"cannot read the table {path}: {problem}")) from None
