@@ -67,7 +67,7 @@ def main() -> None:
 
 def _run(folder: Path, workers: int, *more: str) -> tuple[float, float, str]:
     """Return the seconds from the start of the command to its end, those of CPU, and the summary without its times."""
-    words = ["run", "sweep.toml", "--json", "--workers", str(workers), "--out", f"with-{workers}", *more]
+    words = ["run", "sweep.toml", "--json", "--workers", str(workers), "--out", f"with-{workers}", "--overwrite", *more]
     began, used = time.perf_counter(), _cpu_seconds()
     out = subprocess.run(
         [sys.executable, "-m", "routesim", *words], cwd=folder, check=True, capture_output=True, text=True
