@@ -6,14 +6,15 @@ from pathlib import Path
 from typing import Any
 
 from routesim.errors import NetworkError
-from routesim.roads.importers.files import MAX_BYTES, read_text
+from routesim.roads.importers.files import read_text, reads_files
 
 _TOTAL = re.compile(r"<TOTAL OD FLOW>\s*([^\s<]+)", re.IGNORECASE)
 _END = re.compile(r"<END OF METADATA>", re.IGNORECASE)
 _PLACES = 1e-4  # relative difference between the trips and the total that is put down to printed decimals
 
 
-def read_tntp_trips(path: str | Path, *, max_bytes: int = MAX_BYTES) -> dict[str, list[Any]]:
+@reads_files
+def read_tntp_trips(path: str | Path, *, max_bytes: int | None = None) -> dict[str, list[Any]]:
     """Read a `*_trips.tntp` file as a table of origin, destination and vehicles, without trips from a zone to itself.
 
     The trips must add up to the total that the file states, so a file that breaks off is an error.

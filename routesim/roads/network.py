@@ -271,7 +271,7 @@ class RoadNetwork:
     @classmethod
     def from_geopackage(cls, path: str | Path, **options: Any) -> RoadNetwork:
         """Read what `to_geopackage` wrote."""
-        from routesim.roads.importers.tables import from_geopackage
+        from routesim.roads.importers.geopackage import from_geopackage
 
         return from_geopackage(path, **options)
 

@@ -7,6 +7,7 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 from routesim.demand.cities import load_demand, synthetic_zones
 from routesim.demand.demand import HOUR_S, Demand
 from routesim.errors import InputError
+from routesim.roads.importers.files import one_line
 from routesim.roads.network import RoadNetwork
 from routesim.scenario.choices import Frozen
 from routesim.scenario.sources import Label, beside_scenario
@@ -105,9 +106,10 @@ def bin_seconds(duration_s: float, steps: int = 48) -> float:
 
 def _read(path: str) -> Any:
     import pandas as pd
+    import pyarrow as pa
 
     reader: Literal["csv", "parquet"] = "csv" if path.lower().endswith(".csv") else "parquet"
     try:
         return pd.read_csv(path) if reader == "csv" else pd.read_parquet(path)
-    except (OSError, ValueError, UnicodeDecodeError) as problem:
-        raise InputError(f"cannot read the table {path}: {problem}") from problem
+    except (OSError, ValueError, TypeError, KeyError, OverflowError, MemoryError, pa.ArrowException) as problem:
+        raise InputError(one_line(f"cannot read the table {path}: {problem}")) from None

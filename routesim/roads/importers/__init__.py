@@ -11,7 +11,7 @@ from routesim.roads.network import RoadNetwork
 FORMATS: Mapping[str, tuple[str, str]] = {
     ".npz": ("archive.load", "archive.save"),
     ".graphml": ("graphml.from_graphml", "graphml.to_graphml"),
-    ".gpkg": ("tables.from_geopackage", "tables.to_geopackage"),
+    ".gpkg": ("geopackage.from_geopackage", "tables.to_geopackage"),
     ".tntp": ("tntp.from_tntp", ""),
     ".osm": ("osm.from_osm", ""),
     ".osm.gz": ("osm.from_osm", ""),

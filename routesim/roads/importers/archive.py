@@ -6,8 +6,10 @@ stored once each, as JSON. Nothing in the file is ever executed (no pickles), an
 before memory is taken.
 """
 
-import io
 import json
+import os
+import re
+import struct
 import zipfile
 import zlib
 from collections.abc import Sequence
@@ -17,10 +19,10 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from routesim.arrays import Floats
+from routesim.arrays import Floats, Ints
 from routesim.errors import NetworkError
 from routesim.roads.columns import EDGE_NUMBERS
-from routesim.roads.importers.files import MAX_BYTES, existing_file
+from routesim.roads.importers.files import existing_file, most_bytes, reads_files
 from routesim.roads.importers.labels import decode_label, encode_label
 from routesim.roads.network import RoadNetwork
 from routesim.storage.files import whole_file
@@ -28,6 +30,13 @@ from routesim.storage.files import whole_file
 FORMAT = "routesim-network-1"
 _SCALES = (1, 10, 100, 1000, 10_000_000)
 _WHOLE = ("tails", "heads", "keys", "shape_offsets")
+# The header of one row of numbers, as NumPy writes it. NumPy's own reader hands whatever it finds to Python's parser.
+_HEADER = re.compile(
+    rb"\{'descr': '([<>|][biuf]\d{1,2})', 'fortran_order': (?:False|True), 'shape': \((\d{1,18}),\), \} *\n"
+)
+_MAGIC = b"\x93NUMPY\x01\x00"
+# A regular grid packs a thousandfold, and what holds so much still fits into the memory of a small machine.
+_HARMLESS_BYTES = 128 * 2**20
 
 
 def save(network: RoadNetwork, path: str | Path) -> None:
@@ -56,7 +65,8 @@ def save(network: RoadNetwork, path: str | Path) -> None:
         np.savez_compressed(stream, **arrays)
 
 
-def load(path: str | Path, *, max_bytes: int = MAX_BYTES) -> RoadNetwork:
+@reads_files
+def load(path: str | Path, *, max_bytes: int | None = None) -> RoadNetwork:
     """Read a network that `save` wrote."""
     file = existing_file(path, "routesim network (.npz)")
     try:
@@ -66,15 +76,15 @@ def load(path: str | Path, *, max_bytes: int = MAX_BYTES) -> RoadNetwork:
         raise NetworkError(f"cannot read {file}: {error}") from None
 
 
-def read(stream: IO[bytes], where: str, *, max_bytes: int = MAX_BYTES) -> RoadNetwork:
+def read(stream: IO[bytes], where: str, *, max_bytes: int | None = None) -> RoadNetwork:
     """Read a network from an open file; `where` names it in errors."""
     try:
         return _build(read_arrays(stream, max_bytes))
     except NetworkError as error:
         raise NetworkError(f"{where}: {error}") from None
     except (
-        KeyError, ValueError, TypeError, IndexError, OverflowError, MemoryError, EOFError, RecursionError,
-        NotImplementedError, RuntimeError, zipfile.BadZipFile, zlib.error, SyntaxError,
+        KeyError, ValueError, TypeError, IndexError, OverflowError, EOFError, RecursionError, NotImplementedError,
+        RuntimeError, zipfile.BadZipFile, zlib.error, struct.error,
     ) as error:  # fmt: skip
         raise NetworkError(f"{where} is no network saved by routesim, or is damaged: {error}") from None
 
@@ -87,9 +97,11 @@ def _build(arrays: dict[str, NDArray[Any]]) -> RoadNetwork:
     labels: tuple[Any, ...]
     if stored.dtype == np.uint8:
         labels = tuple(decode_label(text) for text in _texts(stored))
+    elif stored.dtype == np.int64:
+        labels = tuple(np.cumsum(stored).tolist())
     else:
-        labels = tuple(np.cumsum(stored.astype(np.int64)).tolist())
-    whole: dict[str, Any] = {column: np.cumsum(arrays[column].astype(np.int64)) for column in _WHOLE}
+        raise NetworkError(f"labels must be texts or 64-bit whole numbers, got {stored.dtype}")
+    whole: dict[str, Any] = {column: np.cumsum(_integers(column, arrays)) for column in _WHOLE}
     n_nodes, n_edges = len(labels), len(whole["tails"])
     columns = (*EDGE_NUMBERS, "x", "y", "shape_x", "shape_y")
     numbers: dict[str, Any] = {column: _unpack(column, arrays) for column in columns}
@@ -138,7 +150,14 @@ def _unpack(column: str, arrays: dict[str, NDArray[Any]]) -> Floats:
     scale = int(arrays[f"{column}_scale"][0])
     if scale not in _SCALES:
         raise NetworkError(f"{column} has a grid of {scale}, expected one of {_SCALES}")
-    return np.asarray(np.cumsum(arrays[f"{column}_steps"].astype(np.int64)) / scale, dtype=np.float64)
+    return np.asarray(np.cumsum(_integers(f"{column}_steps", arrays)) / scale, dtype=np.float64)
+
+
+def _integers(column: str, arrays: dict[str, NDArray[Any]]) -> Ints:
+    """Return a column that must hold whole numbers; others would become arbitrary ones."""
+    if arrays[column].dtype.kind not in "iu":
+        raise NetworkError(f"{column} must be whole numbers, got {arrays[column].dtype}")
+    return arrays[column].astype(np.int64)
 
 
 def _narrow(values: NDArray[Any]) -> NDArray[Any]:
@@ -158,17 +177,22 @@ def _text_array(value: Sequence[str] | dict[str, str]) -> NDArray[np.uint8]:
 
 
 def _texts(array: NDArray[Any]) -> Any:
-    return json.loads(array.astype(np.uint8).tobytes().decode("ascii"))
+    if array.dtype != np.uint8:
+        raise NetworkError(f"texts must be stored as bytes, got {array.dtype}")
+    return json.loads(array.tobytes().decode("ascii"))
 
 
-def read_arrays(stream: IO[bytes], max_bytes: int = MAX_BYTES) -> dict[str, NDArray[Any]]:
+def read_arrays(stream: IO[bytes], max_bytes: int | None = None) -> dict[str, NDArray[Any]]:
     """Return the arrays of an .npz file, each one row of numbers, after a look at their sizes."""
+    limit = most_bytes(stream.seek(0, os.SEEK_END), max_bytes, harmless=_HARMLESS_BYTES)
     arrays: dict[str, NDArray[Any]] = {}
     with zipfile.ZipFile(stream) as archive:
         members = archive.infolist()
-        if len(members) > 64 or sum(member.file_size for member in members) > max_bytes:
-            raise NetworkError(f"holds more than {max_bytes} bytes or 64 arrays; raise max_bytes if you trust it")
+        if len(members) > 64 or sum(member.file_size for member in members) > limit:
+            raise NetworkError(f"holds more than {limit} bytes or 64 arrays; raise max_bytes if you trust it")
         for member in members:
+            if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                raise NetworkError(f"array {member.filename!r:.80} is packed in a way NumPy does not use")
             with archive.open(member) as packed:
                 raw = packed.read(member.file_size + 1)
             arrays[member.filename.removesuffix(".npy")] = _array(raw, member.filename)
@@ -176,11 +200,13 @@ def read_arrays(stream: IO[bytes], max_bytes: int = MAX_BYTES) -> dict[str, NDAr
 
 
 def _array(raw: bytes, name: str) -> NDArray[Any]:
-    content = io.BytesIO(raw)
-    version = np.lib.format.read_magic(content)
-    if version != (1, 0):
-        raise NetworkError(f"array {name} has version {version} of NumPy's format, expected (1, 0)")
-    shape, _, dtype = np.lib.format.read_array_header_1_0(content)
-    if dtype.kind not in "biuf" or len(shape) != 1 or shape[0] * dtype.itemsize != len(raw) - content.tell():
-        raise NetworkError(f"array {name} must be one row of numbers that fills it")
-    return np.frombuffer(raw, dtype=dtype, offset=content.tell())
+    if raw[:8] != _MAGIC:
+        raise NetworkError(f"array {name!r:.80} is not in version 1.0 of NumPy's format")
+    start = 10 + int.from_bytes(raw[8:10], "little")
+    header = _HEADER.fullmatch(raw, 10, min(start, len(raw)))
+    if header is None:
+        raise NetworkError(f"array {name!r:.80} must be one row of numbers, its header says {raw[10:start]!r:.120}")
+    dtype = np.dtype(header[1].decode())
+    if int(header[2]) * dtype.itemsize != len(raw) - start:
+        raise NetworkError(f"array {name!r:.80} must be one row of numbers that fills it")
+    return np.frombuffer(raw, dtype=dtype, offset=start)

@@ -3,6 +3,7 @@
 import csv
 import io
 import math
+import re
 from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import numpy as np
 from routesim.arrays import Floats
 from routesim.errors import NetworkError
 from routesim.roads.importers.assemble import EdgeNumbers, Edges, Lines, Nodes, assemble
-from routesim.roads.importers.files import MAX_BYTES, read_text
+from routesim.roads.importers.files import read_text, reads_files
 from routesim.roads.importers.graph import parse_linestring
 from routesim.roads.importers.tntp import METRES
 from routesim.roads.network import RoadNetwork
@@ -19,9 +20,11 @@ from routesim.roads.places import GEOGRAPHIC, haversine_m
 
 _KPH: Mapping[str, float] = {"km/h": 1.0, "kph": 1.0, "mph": 1.609344, "m/s": 3.6}
 _CAR_USES = {"auto", "car", "all", "c", "vehicle", "motor_vehicle", "sov", "hov"}
+_WHOLE = re.compile(r"0|-?[1-9][0-9]{0,999}", re.ASCII)
 Row = tuple[int, Mapping[str, str]]
 
 
+@reads_files
 def from_gmns(
     folder: str | Path,
     *,
@@ -29,7 +32,7 @@ def from_gmns(
     speed_unit: str | None = None,
     largest_component: bool = False,
     name: str | None = None,
-    max_bytes: int = MAX_BYTES,
+    max_bytes: int | None = None,
 ) -> RoadNetwork:
     """Read the roads for cars from GMNS tables.
 
@@ -170,7 +173,7 @@ class _Links:
         return float(haversine_m(x[:-1], y[:-1], x[1:], y[1:]).sum())
 
 
-def _configured(directory: Path, max_bytes: int) -> dict[str, str]:
+def _configured(directory: Path, max_bytes: int | None) -> dict[str, str]:
     file = directory / "config.csv"
     units: dict[str, str] = {}
     if file.is_file():
@@ -185,7 +188,7 @@ def _configured(directory: Path, max_bytes: int) -> dict[str, str]:
     return units
 
 
-def _table(file: Path, needed: Sequence[str], max_bytes: int) -> list[Row]:
+def _table(file: Path, needed: Sequence[str], max_bytes: int | None) -> list[Row]:
     text = read_text(file, "GMNS", max_bytes=max_bytes)
     try:
         reader = csv.reader(io.StringIO(text, newline=""), strict=True)
@@ -219,7 +222,7 @@ def _nodes(rows: Sequence[Row], where: str) -> tuple[list[Hashable], Floats, Flo
         seen.add(ids[i])
         x[i] = _number(row, "x_coord", f"{where} line {number}", signed=True)
         y[i] = _number(row, "y_coord", f"{where} line {number}", signed=True)
-    whole = all(text.lstrip("-").isdecimal() and str(int(text)) == text for text in ids)
+    whole = all(_WHOLE.fullmatch(text) for text in ids)
     return [int(text) for text in ids] if whole else list(ids), x, y
 
 

@@ -292,7 +292,7 @@ def _coordinates(labels: Sequence[Hashable], nodes: Sequence[Mapping[str, Any]])
                 continue
             try:
                 column[i] = float(value)
-            except (TypeError, ValueError):
+            except (TypeError, ValueError, OverflowError):
                 column[i] = np.nan
             if not math.isfinite(column[i]):
                 raise NetworkError(f"{names[0]} must be a finite number, got {value!r} at node {labels[i]!r}")

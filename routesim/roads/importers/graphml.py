@@ -9,7 +9,7 @@ from typing import Any
 from xml.sax.saxutils import escape, quoteattr
 
 from routesim.errors import NetworkError
-from routesim.roads.importers.files import MAX_BYTES, existing_file
+from routesim.roads.importers.files import existing_file, reads_files
 from routesim.roads.importers.graph import Edge, edge_data, graph_data, network_from_records, node_data
 from routesim.roads.importers.labels import decode_label, encode_label
 from routesim.roads.importers.safexml import Halt, read_xml
@@ -20,16 +20,21 @@ _MAX_KEYS = 1000
 _MAX_VALUES = 1000
 _LONGEST_VALUE = 2**23
 _WHOLE = re.compile(r"-?(?:0|[1-9][0-9]{0,17})", re.ASCII)
-_LIST_ITEM = re.compile(r"""'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"|([^\s,\[\]'"]+)""")
+# A quotation that is not closed reaches to the end: were it looked for at every quotation mark, the time would grow
+# with the square of the length.
+_LIST_ITEM = re.compile(
+    r"""'((?:[^'\\]++|\\.)*+)(?:'|\\?\Z)|"((?:[^"\\]++|\\.)*+)(?:"|\\?\Z)|([^\s,\[\]'"]+)""", re.DOTALL
+)
 _NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
 
+@reads_files
 def from_graphml(
     path: str | Path,
     *,
     largest_component: bool = False,
     name: str | None = None,
-    max_bytes: int = MAX_BYTES,
+    max_bytes: int | None = None,
 ) -> RoadNetwork:
     """Read a GraphML file with the attributes `from_networkx` knows.
 
@@ -133,7 +138,7 @@ class _Document:
                     raise NetworkError(f"edge {source!r:.60} to {target!r:.60}: there is no node {end!r:.60}")
             if not own:
                 data = {attribute: _listed(value) for attribute, value in data.items()}
-            elif _WHOLE.fullmatch(data.get("edge_index", "")):
+            elif _WHOLE.fullmatch(str(data.get("edge_index", ""))):
                 data["edge_index"] = int(data["edge_index"])
             number = int(key) if key is not None and _WHOLE.fullmatch(key) else key
             edges.append(Edge(index[source], index[target], number, data, 0 if self.directed else 1))

@@ -10,7 +10,7 @@ import numpy as np
 
 from routesim.arrays import Floats, Ints
 from routesim.errors import NetworkError
-from routesim.roads.importers.files import MAX_STREAM_BYTES, existing_file
+from routesim.roads.importers.files import MAX_STREAM_BYTES, existing_file, reads_files
 from routesim.roads.importers.graph import OSM_ATTRIBUTION
 from routesim.roads.importers.pbf import PbfFile
 from routesim.roads.importers.safexml import Halt, read_xml
@@ -25,13 +25,14 @@ _POINTS_PER_WAY = 20
 _MAX_TAGS = 1000
 
 
+@reads_files
 def from_osm(
     path: str | Path,
     *,
     largest_component: bool = True,
     simplify: bool = True,
     name: str | None = None,
-    max_bytes: int = MAX_STREAM_BYTES,
+    max_bytes: int | None = None,
     max_ways: int = MAX_WAYS,
 ) -> RoadNetwork:
     """Read the roads cars may use from an OpenStreetMap file.
@@ -40,7 +41,7 @@ def from_osm(
     Points that are no junctions are merged away unless `simplify` is False, and only the largest part
     within which every node reaches every other is kept unless `largest_component` is False. A way that
     leads out of the extract, to points the file does not hold, is cut there. `max_bytes` limits the size
-    once decompressed.
+    once decompressed. Without it the limits are 2 GiB and, above 64 MiB, a hundred times the size of the file.
     """
     file = existing_file(path, "OpenStreetMap (.osm, .osm.gz, .osm.bz2, .osm.pbf)")
     ways = _Ways(file, max_ways)
@@ -130,11 +131,12 @@ class _Ways:
         return lon, lat
 
 
-def _read_osm_xml(file: Path, ways: _Ways, max_bytes: int) -> None:
+def _read_osm_xml(file: Path, ways: _Ways, max_bytes: int | None) -> None:
     tags: dict[str, str] = {}
     refs = array("q")
     inside = ""
     root = ""
+    most_points = _POINTS_PER_WAY * max(ways.max_ways, MAX_WAYS)
 
     def start(tag: str, attributes: dict[str, str]) -> None:
         nonlocal inside, root, tags, refs
@@ -145,6 +147,8 @@ def _read_osm_xml(file: Path, ways: _Ways, max_bytes: int) -> None:
         elif tag == "node":
             if _is_gone(attributes):
                 return
+            if len(ways.point_ids) >= most_points:
+                raise Halt(f"more than {most_points} nodes; raise max_ways if you trust it")
             ways.point_ids.append(_whole(attributes, "id", "node"))
             ways.point_x.append(_degrees(attributes, "lon", 180.0))
             ways.point_y.append(_degrees(attributes, "lat", 90.0))
@@ -164,7 +168,7 @@ def _read_osm_xml(file: Path, ways: _Ways, max_bytes: int) -> None:
             ways.add_way(tags, refs)
             inside = ""
 
-    read_xml(file, start, end, max_bytes=max_bytes)
+    read_xml(file, start, end, max_bytes=max_bytes, default=MAX_STREAM_BYTES)
 
 
 def _is_gone(attributes: Mapping[str, str]) -> bool:
@@ -193,7 +197,7 @@ def _degrees(attributes: Mapping[str, str], key: str, limit: float) -> float:
     return value
 
 
-def _read_pbf(file: Path, ways: _Ways, max_bytes: int) -> None:
+def _read_pbf(file: Path, ways: _Ways, max_bytes: int | None) -> None:
     pbf = PbfFile(file, max_bytes)
     for way in pbf.ways("highway"):
         ways.add_way(way.tags, way.refs)

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from routesim.arrays import Floats, Ints
 from routesim.errors import NetworkError
+from routesim.roads.importers.files import MAX_STREAM_BYTES, most_bytes, too_large
 from routesim.roads.importers.wire import delta_values, fields_of, plain_nodes, spans_of, tagged_ways
 
 # The limits of the format itself.
@@ -37,9 +38,9 @@ class Way(NamedTuple):
 
 
 class PbfFile:
-    """A PBF file whose frame has been walked through and whose stated sizes stay within `max_bytes`."""
+    """A PBF file whose frame has been walked through and whose stated sizes stay within `most_bytes`."""
 
-    def __init__(self, file: Path, max_bytes: int) -> None:
+    def __init__(self, file: Path, max_bytes: int | None) -> None:
         self.file = file
         self.blobs = list(_walk(file, max_bytes))
         # Which blobs hold nodes is learnt while ways are read, so that the others need not be opened twice.
@@ -98,10 +99,19 @@ class _Block:
         self.texts: NDArray[np.int64] = np.empty((0, 2), dtype=np.int64)
         self.groups: list[tuple[int, int]] = []
         self.granularity, self.offsets = 100, [0, 0]
+        table_seen = False
         for number, start, end in fields_of(self.buffer, 0, len(content)).tolist():
+            # A plain number is (value, -1) and a list ends at 0 or later.
+            if number in (17, 19, 20) and end >= 0:
+                raise ValueError(f"its field {number} must be a number, not a list")
             if number == 1:
+                if table_seen:
+                    raise ValueError("it has more than one table of texts")
+                table_seen = True
                 table = fields_of(self.buffer, start, end)
                 self.texts = np.ascontiguousarray(table[table[:, 0] == 1, 1:])
+                if (self.texts[:, 1] < 0).any():
+                    raise ValueError("its table of texts holds a number")
             elif number == 2:
                 self.groups.append((start, end))
             elif number == 17:
@@ -175,12 +185,13 @@ class _Block:
         return self.content[self.texts[i, 0] : self.texts[i, 1]].decode("utf-8")
 
 
-def _walk(file: Path, max_bytes: int) -> Iterator[tuple[int, int]]:
+def _walk(file: Path, max_bytes: int | None) -> Iterator[tuple[int, int]]:
     """Yield where each blob of data begins and how long it is, and refuse a file that promises too much."""
     total = 0
     try:
         with file.open("rb") as stream:
             size = file.stat().st_size
+            limit = most_bytes(size, max_bytes, default=MAX_STREAM_BYTES)
             while (at := stream.tell()) < size:
                 where = f"{file} byte {at}"
                 header_size = int.from_bytes(_exactly(stream, 4, where), "big")
@@ -192,10 +203,8 @@ def _walk(file: Path, max_bytes: int) -> Iterator[tuple[int, int]]:
                 begin = stream.tell()
                 blob = _exactly(stream, blob_size, where)
                 total += max(blob_size, _stated_size(blob, where))
-                if total > max_bytes:
-                    raise NetworkError(
-                        f"{file} holds more than {max_bytes} bytes once decompressed; raise max_bytes if you trust it"
-                    )
+                if total > limit:
+                    raise too_large(file, limit)
                 if at == 0:
                     _check_header(blob, where)
                 elif kind == b"OSMData":
@@ -205,19 +214,15 @@ def _walk(file: Path, max_bytes: int) -> Iterator[tuple[int, int]]:
 
 
 def _blob_header(content: bytes, where: str) -> tuple[bytes, int]:
-    kind, size = b"", -1
-    for number, start, end in _fields(content, where):
-        if number == 1:
-            kind = content[start:end]
-        elif number == 3:
-            size = start
+    fields = _single(content, where, numbers=(3,))
+    size = fields[3][0] if 3 in fields else -1
     if not 0 <= size <= _MAX_BLOB_BYTES:
         raise NetworkError(f"{where}: a blob must state a size up to {_MAX_BLOB_BYTES} bytes, got {size}")
-    return kind, size
+    return content[slice(*fields.get(1, (0, 0)))], size
 
 
 def _stated_size(blob: bytes, where: str) -> int:
-    size = next((start for number, start, _ in _fields(blob, where) if number == 2), 0)
+    size = _single(blob, where, numbers=(2,)).get(2, (0, -1))[0]
     if not 0 <= size <= _MAX_BLOB_BYTES:
         raise NetworkError(f"{where}: a blob may hold {_MAX_BLOB_BYTES} bytes, claims {size}")
     return size
@@ -226,7 +231,7 @@ def _stated_size(blob: bytes, where: str) -> int:
 def _check_header(blob: bytes, where: str) -> None:
     try:
         content = _unpacked(blob)
-        features = {content[start:end] for number, start, end in _fields(content, where) if number == 4}
+        features = {content[start:end] for number, start, end in _fields(content, where) if number == 4 and end >= 0}
     except ValueError as error:
         raise NetworkError(f"{where}: the header is damaged: {error}") from None
     if features - _FEATURES:
@@ -241,9 +246,21 @@ def _fields(content: bytes, where: str) -> list[list[int]]:
     return found
 
 
+def _single(content: bytes, where: str, *, numbers: tuple[int, ...]) -> dict[int, tuple[int, int]]:
+    """Return where each field of a message lies that has every field once: these are `numbers`, the others lists."""
+    found: dict[int, tuple[int, int]] = {}
+    for number, start, end in _fields(content, where):
+        if number in found:
+            raise NetworkError(f"{where}: damaged, or no PBF of OpenStreetMap: field {number} is stated twice")
+        if number > 0 and (end < 0) != (number in numbers):
+            raise NetworkError(f"{where}: damaged, or no PBF of OpenStreetMap: field {number} is of another kind")
+        found[number] = start, end
+    return found
+
+
 def _unpacked(blob: bytes) -> bytes:
     """Return what a blob holds, which must be exactly as long as the blob says."""
-    fields = {number: (start, end) for number, start, end in _fields(blob, "a blob")}
+    fields = _single(blob, "a blob", numbers=(2,))
     if 1 in fields:
         return blob[slice(*fields[1])]
     size = fields[2][0] if 2 in fields else 0

@@ -5,7 +5,7 @@ from pathlib import Path
 from xml.parsers import expat
 
 from routesim.errors import NetworkError
-from routesim.roads.importers.files import read_chunks
+from routesim.roads.importers.files import MAX_BYTES, read_chunks
 
 # No element of a road file comes near; an element is held in memory whole before it is seen.
 _LONGEST_TAG_BYTES = 8 * 2**20
@@ -22,7 +22,8 @@ def read_xml(
     end: Callable[[str], None] | None = None,
     text: Callable[[str], None] | None = None,
     *,
-    max_bytes: int,
+    max_bytes: int | None,
+    default: int = MAX_BYTES,
 ) -> None:
     """Call `start`, `end` and `text` for what a file holds, in its order."""
     parser = expat.ParserCreate()
@@ -53,7 +54,7 @@ def read_xml(
         parser.CharacterDataHandler = text
     fed = 0
     try:
-        for chunk in read_chunks(file, max_bytes=max_bytes):
+        for chunk in read_chunks(file, max_bytes=max_bytes, default=default):
             parser.Parse(chunk, False)
             fed += len(chunk)
             if fed - parser.CurrentByteIndex > _LONGEST_TAG_BYTES + len(chunk):

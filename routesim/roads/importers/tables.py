@@ -1,9 +1,8 @@
-"""RoadNetwork -> tables of pandas and geopandas, and a GeoPackage of them and back."""
+"""RoadNetwork -> tables of pandas and geopandas, and a GeoPackage of them."""
 
 from __future__ import annotations
 
 import json
-import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,8 +11,7 @@ import numpy as np
 from routesim.arrays import Floats
 from routesim.errors import NetworkError
 from routesim.roads.columns import EDGE_NUMBERS, IMPUTED_BITS
-from routesim.roads.importers.files import MAX_BYTES, existing_file
-from routesim.roads.importers.labels import decode_label, encode_label
+from routesim.roads.importers.labels import encode_label
 from routesim.roads.network import RoadNetwork
 from routesim.storage.files import whole_file
 
@@ -21,7 +19,8 @@ if TYPE_CHECKING:
     import geopandas as gpd
     import pandas as pd
 
-_FORMAT = "routesim-geopackage-1"
+# What `to_geopackage` writes into the table `network`, and `from_geopackage` looks for.
+GEOPACKAGE_FORMAT = "routesim-geopackage-1"
 
 
 def edge_table(network: RoadNetwork) -> pd.DataFrame:
@@ -58,7 +57,7 @@ def to_geopackage(network: RoadNetwork, path: str | Path) -> None:
     points[known] = shapely.points(network.x[known], network.y[known])
     nodes = pd.DataFrame({"label": [encode_label(label) for label in network.labels], "no_through": network.no_through})
     about = {"name": network.name, "crs": network.crs, "attribution": network.attribution}
-    table = pd.DataFrame({"format": [_FORMAT], "about": [json.dumps(about)]})
+    table = pd.DataFrame({"format": [GEOPACKAGE_FORMAT], "about": [json.dumps(about)]})
     with whole_file(path, NetworkError) as temporary:
         temporary.unlink()  # the driver wants to make the file itself
         options: dict[str, Any] = {"driver": "GPKG", "engine": "pyogrio"}
@@ -74,60 +73,6 @@ def to_geopackage(network: RoadNetwork, path: str | Path) -> None:
             pyogrio.write_dataframe(table, temporary, layer="network", driver="GPKG", append=True)
         except (ValueError, RuntimeError, UnicodeError) as error:
             raise NetworkError(f"cannot write {path} as a GeoPackage: {error}") from None
-
-
-def from_geopackage(path: str | Path, *, max_bytes: int = MAX_BYTES) -> RoadNetwork:
-    """Read what `to_geopackage` wrote."""
-    import pyogrio
-
-    file = existing_file(path, "GeoPackage", max_bytes=max_bytes)
-    try:
-        with file.open("rb") as stream:
-            # The reader behind pyogrio opens many formats, some of which name further files.
-            if stream.read(16) != b"SQLite format 3\x00":
-                raise NetworkError("it does not begin as a GeoPackage does")
-        with warnings.catch_warnings():  # what the driver warns of in a damaged file is found out below
-            warnings.simplefilter("ignore", RuntimeWarning)
-            layers = {str(row[0]) for row in pyogrio.list_layers(file)}
-            if not {"edges", "nodes", "network"} <= layers:
-                raise NetworkError("it needs layers edges, nodes and network as to_geopackage writes them")
-            edges, nodes, about = (pyogrio.read_dataframe(file, layer=layer) for layer in ("edges", "nodes", "network"))
-        return _rebuild(edges, nodes, about)
-    except NetworkError as error:
-        raise NetworkError(f"{file}: {error}") from None
-    except (ValueError, KeyError, TypeError, IndexError, AttributeError, RuntimeError, OSError) as error:
-        raise NetworkError(f"{file} is no GeoPackage of a network, or is damaged: {error}") from None
-
-
-def _rebuild(edges: Any, nodes: Any, about: Any) -> RoadNetwork:
-    import shapely
-
-    if str(about["format"].iloc[0]) != _FORMAT:
-        raise NetworkError(f"the format must be {_FORMAT}")
-    header = json.loads(about["about"].iloc[0])
-    lines = np.asarray(edges.geometry, dtype=object)
-    shape_xy, owners = shapely.get_coordinates(lines, return_index=True)
-    offsets = np.zeros(len(lines) + 1, dtype=np.int64)
-    np.cumsum(np.bincount(owners, minlength=len(lines)), out=offsets[1:])
-    points = np.asarray(nodes.geometry, dtype=object)
-    return RoadNetwork(
-        labels=tuple(decode_label(text) for text in nodes["label"]),
-        x=shapely.get_x(points),
-        y=shapely.get_y(points),
-        no_through=nodes["no_through"].to_numpy(),
-        tails=edges["tail"].to_numpy(),
-        heads=edges["head"].to_numpy(),
-        keys=edges["key"].to_numpy(),
-        names=tuple(edges["name"]),
-        highways=tuple(edges["highway"]),
-        imputed_bits=edges["imputed_bits"].to_numpy(),
-        shape_xy=shape_xy,
-        shape_offsets=offsets,
-        crs=header["crs"],
-        name=header["name"],
-        attribution=header["attribution"],
-        **{column: edges[column].to_numpy(dtype=np.float64) for column in EDGE_NUMBERS},
-    )
 
 
 def _columns(network: RoadNetwork) -> pd.DataFrame:

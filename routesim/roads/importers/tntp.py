@@ -11,7 +11,7 @@ import numpy as np
 from routesim.arrays import Floats
 from routesim.errors import NetworkError
 from routesim.roads.importers.assemble import EdgeNumbers, Edges, Nodes, assemble
-from routesim.roads.importers.files import MAX_BYTES, read_text
+from routesim.roads.importers.files import read_text, reads_files
 from routesim.roads.network import RoadNetwork
 from routesim.roads.places import GEOGRAPHIC
 
@@ -21,6 +21,7 @@ _COLUMNS = ("init_node", "term_node", "capacity", "length", "free_flow_time", "b
 _META = re.compile(r"\s*<([^>]*)>\s*(.*)")
 
 
+@reads_files
 def from_tntp(
     net: str | Path,
     nodes: str | Path | None = None,
@@ -28,7 +29,7 @@ def from_tntp(
     time_unit: str | None = None,
     length_unit: str | None = None,
     name: str | None = None,
-    max_bytes: int = MAX_BYTES,
+    max_bytes: int | None = None,
 ) -> RoadNetwork:
     """Read a `*_net.tntp` file, and a `*_node.tntp` or GeoJSON file of node places where there is one.
 
@@ -81,7 +82,7 @@ def _unit(
         if given not in known:
             raise NetworkError(f"{keyword} must be one of {', '.join(known)}, got {given!r}")
         return given
-    stated = re.search(rf"{column} \(([^)]*)\)", meta.get("ORIGINAL HEADER", ""))
+    stated = re.search(rf"{column} \(([^)]{{1,20}})\)", meta.get("ORIGINAL HEADER", ""))
     return stated[1] if stated and stated[1] in known else default
 
 
@@ -130,7 +131,7 @@ def _links(lines: list[str], start: int, where: str, n_nodes: int) -> Floats:
     return np.array(rows, dtype=np.float64).reshape(len(rows), len(_COLUMNS))
 
 
-def _places(nodes: str | Path | None, n_nodes: int, max_bytes: int) -> tuple[Floats, Floats, str]:
+def _places(nodes: str | Path | None, n_nodes: int, max_bytes: int | None) -> tuple[Floats, Floats, str]:
     x, y = np.full(n_nodes, np.nan), np.full(n_nodes, np.nan)
     if nodes is None:
         return x, y, "planar"
@@ -171,5 +172,5 @@ def _geojson_points(text: str, nodes: str | Path) -> list[tuple[str, int, float,
             lon, lat = feature["geometry"]["coordinates"][:2]
             rows.append((f"{nodes} feature {i}", int(label), float(lon), float(lat)))
         return rows
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise NetworkError(f"{nodes} must be GeoJSON points with an id each: {error!r:.80}") from None

@@ -12,8 +12,15 @@ Bytes = NDArray[np.uint8]
 
 
 @kernel
+def _check(buffer: Bytes, start: int, end: int) -> None:
+    """Refuse a span that is not within the buffer; compiled loops do not look themselves."""
+    if start < 0 or end < start or end > len(buffer):
+        raise ValueError("a field lies outside its message, or a number stands where a list belongs")
+
+
+@kernel
 def _varint(buffer: Bytes, at: int, end: int) -> tuple[np.int64, int]:
-    """Return an unsigned number (as the signed one of equal bits) and where it ends."""
+    """Return an unsigned number (as the signed one of equal bits) and where it ends, within a span that was checked."""
     value = np.int64(0)
     for shift in range(0, 70, 7):
         if at >= end:
@@ -58,6 +65,7 @@ def _step(buffer: Bytes, at: int, end: int) -> tuple[Any, Any, Any, Any]:
 @kernel
 def fields_of(buffer: Bytes, start: int, end: int) -> Ints:
     """Return rows of field number, and where its content begins and ends; a plain number is (value, -1)."""
+    _check(buffer, start, end)
     n, at = 0, start
     while at < end:
         _, _, _, at = _step(buffer, at, end)
@@ -78,6 +86,7 @@ def spans_of(buffer: Bytes, start: int, end: int) -> Ints:
 
 @kernel
 def _count(buffer: Bytes, start: int, end: int) -> int:
+    _check(buffer, start, end)
     n = 0
     for at in range(start, end):
         n += buffer[at] < 0x80
@@ -89,8 +98,6 @@ def _count(buffer: Bytes, start: int, end: int) -> int:
 @kernel
 def delta_values(buffer: Bytes, start: int, end: int) -> Ints:
     """Return packed signed numbers, each stored as the difference from the one before."""
-    if end < start:
-        raise ValueError("a list was expected, not a number")
     values = np.empty(_count(buffer, start, end), dtype=np.int64)
     total, at = np.int64(0), start
     for i in range(len(values)):
@@ -106,6 +113,7 @@ def plain_nodes(buffer: Bytes, spans: Ints) -> Ints:
     rows = np.zeros((len(spans), 3), dtype=np.int64)
     for i in range(len(spans)):
         at, end = spans[i, 0], spans[i, 1]
+        _check(buffer, at, end)
         found = 0
         while at < end:
             number, value, last, at = _step(buffer, at, end)
@@ -141,6 +149,7 @@ def tagged_ways(buffer: Bytes, spans: Ints, wanted: int, n_texts: int) -> tuple[
     chosen = np.empty((len(spans), 6), dtype=np.int64)
     n_ways, n_tags, n_refs = 0, 0, 0
     for i in range(len(spans)):
+        _check(buffer, spans[i, 0], spans[i, 1])
         lists = _way_lists(buffer, spans[i, 0], spans[i, 1])
         has, at = False, lists[0]
         while at < lists[1]:
