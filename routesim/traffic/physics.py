@@ -2,9 +2,10 @@
 
 from routesim.errors import InputError
 from routesim.traffic.engines.base import Physics
+from routesim.traffic.engines.queue import Queue as Queue
 from routesim.traffic.engines.window import Window as Window
 
-KINDS = {kind.name: kind for kind in (Window,)}
+KINDS = {kind.name: kind for kind in (Window, Queue)}
 
 
 def as_physics(given: "str | Physics") -> Physics:
