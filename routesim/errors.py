@@ -60,5 +60,9 @@ class NotConvergedWarning(UserWarning):
     """An assignment used up its iterations before it reached the relative gap that was asked for."""
 
 
+class CapacityWarning(UserWarning):
+    """A model of traffic was used beyond what it can say."""
+
+
 class NotKeptWarning(UserWarning):
     """There is no place to keep compiled code, so every process compiles anew."""

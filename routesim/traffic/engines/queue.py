@@ -14,12 +14,13 @@ from routesim.arrays import Floats
 from routesim.errors import InputError
 from routesim.roads.network import RoadNetwork
 from routesim.traffic.engines import queue_kernel as core
+from routesim.traffic.engines import queue_state as state
 from routesim.traffic.engines.agenda import Agenda
 from routesim.traffic.engines.base import Happened, Setting, Stop
 from routesim.traffic.engines.choice import Beliefs, Search
 from routesim.traffic.engines.fleet import ENTERED, LENGTH, START, Fleet
 from routesim.traffic.engines.queue_roads import Greens, build_lines, build_roads, capacities
-from routesim.traffic.engines.records import EdgeLoads, Standing, Teaching
+from routesim.traffic.engines.records import EdgeLoads, Occupancy, Teaching
 from routesim.traffic.protocol import Departures, Driven, Routes
 from routesim.traffic.reach import no_way
 
@@ -64,12 +65,28 @@ class Queue:
         if not 0 <= self.headway_noise <= 3:
             raise InputError(f"headway_noise lies between 0 and 3, got {self.headway_noise}")
 
+    @property
+    def label(self) -> str:
+        """What results call it."""
+        detail = {(True, True): "lanes and signals", (True, False): "lanes, no signals", (False, True): "signals"}
+        return f"queue ({detail.get((self.lanes, self.signals), 'plain: no lanes, no signals')})"
+
     def check(self, network: RoadNetwork, window_s: float) -> None:
         """Accept any roads."""
 
     def engine(self, setting: Setting) -> "QueueEngine":
         """Return an engine with empty roads."""
         return QueueEngine(setting, self)
+
+
+@dataclass(frozen=True)
+class PlainQueue(Queue):
+    """Roads with capacity, storage and spillback, one queue each, and no signals."""
+
+    lanes: bool = False
+    signals: bool = False
+
+    name: ClassVar[str] = "plain-queue"
 
 
 class QueueEngine:
@@ -83,8 +100,8 @@ class QueueEngine:
         found = capacities(network, physics, greens)
         lines, costs = build_lines(found, n_vehicles), setting.trip_costs
         rates = None if costs is None else costs.costs / network.free_flow_s
-        self._world = core.World(
-            rules=core.Rules(
+        self._world = state.QueueWorld(
+            rules=state.QueueRules(
                 setting.bin_s,
                 setting.noise,
                 physics.headway_noise,
@@ -99,7 +116,7 @@ class QueueEngine:
             roads=build_roads(network, found, greens, n_vehicles),
             signals=greens.rows,
             loads=EdgeLoads.build(n_edges),
-            standing=Standing.build(n_edges),
+            standing=Occupancy.build(n_edges),
             search=Search.build(network.graph),
             beliefs=Beliefs.build(n_edges),
             teaching=Teaching.build(setting.feedback, n_edges, rates),
@@ -123,11 +140,11 @@ class QueueEngine:
         while True:
             answer = core.drive(until_s, self._world)
             if answer in _STOPS:
-                return Stop(_STOPS[answer], int(self._world.clock[core.WANTED]))
+                return Stop(_STOPS[answer], int(self._world.clock[state.WANTED]))
             self._make_room(answer)
 
     def _make_room(self, need: int) -> None:
-        world, wanted = self._world, int(self._world.clock[core.WANTED])
+        world, wanted = self._world, int(self._world.clock[state.WANTED])
         if need == core.PATHS:
             room = len(world.fleet.paths) + self._network.n_nodes
             self._world = world._replace(fleet=world.fleet.with_room(room))
@@ -144,7 +161,7 @@ class QueueEngine:
     def counts(self, now_s: float) -> NDArray[np.int32]:  # noqa: ARG002 - the roads are as they are
         """Return the vehicles on every edge."""
         numbers = self._world.roads.numbers
-        return (numbers[:, core.IN] - numbers[:, core.OUT]).astype(np.int32)
+        return (numbers[:, state.IN] - numbers[:, state.OUT]).astype(np.int32)
 
     def time_at(self, counts: NDArray[Any]) -> Floats:
         """Return the travel time of every edge with so many vehicles on it, if nothing behind it holds them back."""
@@ -162,11 +179,13 @@ class QueueEngine:
         arrived = np.isfinite(fleet.arrival_s)
         return Happened(
             fleet.arrival_s,
-            int(self._world.clock[core.EVENTS]),
+            int(self._world.clock[state.EVENTS]),
             fleet.state[:, START].copy(),
             fleet.state[:, LENGTH].copy(),
             fleet.state[:, ENTERED].copy(),
             fleet.paths[: fleet.used[0]],
             *self._world.loads.all_rows(),
             None if self._setting.trip_costs is None else np.where(arrived, fleet.cost, np.nan),
+            int(self._world.clock[state.FORCED]),
+            self._world.standing.all_rows(),
         )

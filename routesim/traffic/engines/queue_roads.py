@@ -6,7 +6,7 @@ import numpy as np
 
 from routesim.arrays import Bools, Floats, Ints, Ints32
 from routesim.roads.network import RoadNetwork
-from routesim.traffic.engines import queue_kernel as core
+from routesim.traffic.engines import queue_state as core
 
 if TYPE_CHECKING:
     from routesim.traffic.engines.queue import Queue
@@ -55,20 +55,20 @@ def capacities(network: RoadNetwork, physics: "Queue", signals: "Greens") -> Cap
 class Greens(NamedTuple):
     """The signals at the ends of roads as the core reads them, with their mean effect on each road."""
 
-    rows: core.Signals
+    rows: core.SignalRows
     share: Floats  # of the time it is green
     wait_s: Floats  # of a vehicle that arrives at any moment
 
     @classmethod
     def none(cls, n_edges: int) -> "Greens":
         """Return roads without signals."""
-        rows = core.Signals(
+        rows = core.SignalRows(
             np.zeros(n_edges + 1, dtype=np.int64), np.empty(0, dtype=np.int32), np.empty(0), np.empty(0), np.empty(0)
         )
         return cls(rows, np.ones(n_edges), np.zeros(n_edges))
 
 
-def build_roads(network: RoadNetwork, found: Capacities, greens: Greens, n_vehicles: int) -> core.Roads:
+def build_roads(network: RoadNetwork, found: Capacities, greens: Greens, n_vehicles: int) -> core.QueueRoads:
     """Return the roads without vehicles."""
     n_edges = network.n_edges
     # A road that stores all vehicles there are limits nobody.
@@ -87,7 +87,7 @@ def build_roads(network: RoadNetwork, found: Capacities, greens: Greens, n_vehic
     flows[:, core.LAST_IN] = -np.inf
     flows[:, core.PACE_S] = headway
     leaves, arrives = directions(network)
-    return core.Roads(
+    return core.QueueRoads(
         graph=network.graph,
         numbers=numbers,
         flows=flows,
@@ -101,7 +101,7 @@ def build_roads(network: RoadNetwork, found: Capacities, greens: Greens, n_vehic
     )
 
 
-def build_lines(found: Capacities, n_vehicles: int) -> core.Lines:
+def build_lines(found: Capacities, n_vehicles: int) -> core.VehicleLines:
     """Return the lines of all lanes and of those outside the roads, without vehicles."""
     n_edges, lanes = len(found.lanes), int(found.lanes.sum())
     who = np.full((lanes + n_edges, 7), -1, dtype=np.int32)
@@ -113,7 +113,7 @@ def build_lines(found: Capacities, n_vehicles: int) -> core.Lines:
     when[:lanes, core.HEADWAY] = np.repeat(3600.0 * found.lanes / found.exit_vph, found.lanes)
     when[:lanes, core.STEP] = when[:lanes, core.HEADWAY]
     when[lanes:, core.STEP] = 3600.0 / found.exit_vph
-    return core.Lines(who, when, np.full(n_vehicles, -1, dtype=np.int32), np.zeros(n_vehicles))
+    return core.VehicleLines(who, when, np.full(n_vehicles, -1, dtype=np.int32), np.zeros(n_vehicles))
 
 
 def directions(network: RoadNetwork) -> tuple[Floats, Floats]:

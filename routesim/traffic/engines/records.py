@@ -95,7 +95,7 @@ def count_entry(loads: EdgeLoads, edge: int, seconds: float) -> None:
     loads.seconds_now[edge] += seconds
 
 
-class Standing(NamedTuple):
+class Occupancy(NamedTuple):
     """Where vehicles were at the end of each time bin: (bin, edge, on the road, in its queue, waiting to enter)."""
 
     rows: Ints32
@@ -116,14 +116,14 @@ class Standing(NamedTuple):
 
 
 @lean_kernel
-def has_room(loads: EdgeLoads, standing: Standing) -> bool:
+def has_room(loads: EdgeLoads, standing: Occupancy) -> bool:
     """Say whether another bin can be written down, whatever is in it."""
     n_edges = len(loads.now)
     return bool(loads.book[ROWS] + n_edges <= len(loads.rows) and standing.used[0] + n_edges <= len(standing.rows))
 
 
 @lean_kernel
-def stand(standing: Standing, time_bin: int, edge: int, on: int, queued: int, outside: int) -> None:
+def stand(standing: Occupancy, time_bin: int, edge: int, on: int, queued: int, outside: int) -> None:
     """Write down where the vehicles of an edge are."""
     row = standing.rows[standing.used[0]]
     row[0], row[1], row[2], row[3], row[4] = time_bin, edge, on, queued, outside

@@ -46,6 +46,7 @@ class Window:
     overtaking: bool = True
 
     name: ClassVar[str] = "window"
+    label: ClassVar[str] = "window count"
 
     @property
     def has_static_references(self) -> bool:
