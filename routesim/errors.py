@@ -65,5 +65,9 @@ class LongPlanWarning(UserWarning):
     """A plan that may take minutes is about to be made; the message says how long, and what to do instead."""
 
 
+class CapacityWarning(UserWarning):
+    """A model of traffic was used beyond what it can say."""
+
+
 class NotKeptWarning(UserWarning):
     """There is no place to keep compiled code, so every process compiles anew."""

@@ -11,6 +11,8 @@ from routesim import registry
 from routesim.congestion import CongestionFunction
 from routesim.errors import InputError
 from routesim.learners.base import Learner, Traits
+from routesim.traffic.engines.base import Physics
+from routesim.traffic.physics import KINDS
 from routesim.traffic.protocol import Router
 from routesim.traffic.routers import as_router, in_traffic
 from routesim.traffic.routers.base import RouterTraits
@@ -100,6 +102,17 @@ class CongestionChoice(Choice):
         """Return the congestion function."""
         curve: CongestionFunction = super().make()
         return curve
+
+
+class PhysicsChoice(Choice):
+    """A physics by name, with its parameters beside it; the window count takes its own from the table around it."""
+
+    known: ClassVar[Mapping[str, Any]] = KINDS
+
+    def make(self) -> Physics:
+        """Return the physics."""
+        physics: Physics = super().make()
+        return physics
 
 
 class LearnerChoice(Choice):

@@ -7,7 +7,7 @@ from pydantic import Field, model_validator
 
 from routesim.errors import InputError
 from routesim.scenario.base import LEARNERS, Scenario
-from routesim.scenario.choices import CongestionChoice, RouterChoice, TravellersChoice
+from routesim.scenario.choices import CongestionChoice, PhysicsChoice, RouterChoice, TravellersChoice
 from routesim.scenario.demands import DemandChoice
 from routesim.scenario.sources import RoadSource
 from routesim.traffic.simulator import TrafficSimulator
@@ -25,7 +25,11 @@ class TrafficRoads(RoadSource):
         None, description="what a count multiplies a travel time by; BPR with each road's own capacity unless given"
     )
     noise: float = Field(0.0, ge=0, le=3, description="standard deviation of the logarithm of a travel time")
-    overtaking: bool = Field(True, description="false: vehicles leave a road in the order they entered it")
+    physics: PhysicsChoice = Field(
+        default_factory=lambda: PhysicsChoice(name="window"),
+        description="what traffic does to travel times: the window count, or roads with queues",
+    )
+    overtaking: bool | None = Field(None, description="false: vehicles leave a road in the order they entered it")
     reroute_share: float = Field(0.0, ge=0, le=1, description="share of the vehicles that look again on their way")
     reroute_s: float = Field(60.0, ge=1e-3, le=1e6, description="seconds after which they look again")
     demand: DemandChoice = Field(
@@ -55,6 +59,7 @@ class TrafficRoads(RoadSource):
             self.demand.make(network, self.name, vehicles),
             self.window_s,
             None if self.congestion is None else self.congestion.make(),
+            physics=self.physics.make(),
             noise=self.noise,
             overtaking=self.overtaking,
             reroute_share=self.reroute_share,

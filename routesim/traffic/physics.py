@@ -2,9 +2,11 @@
 
 from routesim.errors import InputError
 from routesim.traffic.engines.base import Physics
+from routesim.traffic.engines.queue import PlainQueue as PlainQueue
+from routesim.traffic.engines.queue import Queue as Queue
 from routesim.traffic.engines.window import Window as Window
 
-KINDS = {kind.name: kind for kind in (Window,)}
+KINDS = {kind.name: kind for kind in (Window, Queue, PlainQueue)}
 
 
 def as_physics(given: "str | Physics") -> Physics:
@@ -12,5 +14,7 @@ def as_physics(given: "str | Physics") -> Physics:
     if isinstance(given, str) and given in KINDS:
         return KINDS[given]()
     if isinstance(given, str) or not isinstance(given, Physics):
-        raise InputError(f"physics is one of {', '.join(map(repr, KINDS))} or rs.physics.Window(...), got {given!r}")
+        raise InputError(
+            f"physics is one of {', '.join(map(repr, KINDS))} or rs.physics.Window(...) and the like, got {given!r}"
+        )
     return given

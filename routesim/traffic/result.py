@@ -4,12 +4,12 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from routesim.arrays import Floats, Ints
+from routesim.arrays import Floats, Ints, Ints32
 from routesim.demand.demand import Demand
 from routesim.errors import InputError
 from routesim.roads.network import RoadNetwork
@@ -23,17 +23,26 @@ if TYPE_CHECKING:
 MOST_CELLS = 1 << 28  # time bins x edges that `edge_counts` may have
 
 
+class OverCapacity(NamedTuple):
+    """How many roads were entered above capacity, and the worst: how many times its capacity entered it."""
+
+    n_edges: int
+    worst: int
+    ratio: float
+
+
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Traffic:
     """One run of the simulator.
 
-    Vehicle i goes from `places[origins[i]]` to `places[destinations[i]]`, departs at `departure_s[i]` and arrives
-    at `arrival_s[i]`, which is NaN for a vehicle still driving, or not yet departed, when the run was stopped at
-    `until_s`. `n_events` counts the entries into edges. `load_seconds` are, for each row of `loads`, the travel times
-    of those who entered, added up, at the counts they met and without noise. `informed` says that the router was told
-    how roads congest. With `trip_costs` in the simulator, `trip_kinds` are the rows of their `kinds` and `trip_cost`
-    is what each trip that ended cost its traveller.
-    """
+    Vehicle i goes from `places[origins[i]]` to `places[destinations[i]]`, departs at `departure_s[i]` and arrives at
+    `arrival_s[i]`, which is NaN for a vehicle still driving, or not yet departed, when the run was stopped at
+    `until_s`. `n_events` counts the entries into edges. `physics` says what traffic did to travel times. `load_seconds`
+    are, for each row of `loads`, the travel times of those who entered, added up, at the counts they met and without
+    noise; with queues the seconds that all vehicles spent on the edge within the bin. With queues `standing` has where
+    vehicles were at the end of each bin, and `forced_moves` counts those that moved out of gridlock by force.
+    `informed` says that the router was told how roads congest. With `trip_costs` in the simulator, `trip_kinds` are the
+    rows of their `kinds` and `trip_cost` is what each trip that ended cost its traveller."""
 
     network: RoadNetwork
     demand: Demand
@@ -54,6 +63,9 @@ class Traffic:
     path_edges: NDArray[np.int32]
     loads: Ints  # rows of (time bin, edge, entries), by bin
     load_seconds: Floats
+    physics: str = "window count"
+    forced_moves: int = 0
+    standing: Ints32 | None = None  # rows of (time bin, edge, on the road, in its queue, waiting to enter), by bin
     informed: bool = False
     trip_kinds: NDArray[np.int32] | None = None
     trip_cost: Floats | None = None
@@ -176,6 +188,9 @@ class Traffic:
             "arrived": int(self.arrived.sum()),
             "driving": int((self.departed & ~self.arrived).sum()),
             "not_departed": int((~self.departed).sum()),
+            "arrived_share": float(self.arrived.mean()) if self.n_vehicles else 1.0,
+            "physics": self.physics,
+            "forced_moves": self.forced_moves,
             "edge_entries": self.n_events,
             "measured_trips": len(times),
             "measured_unfinished": len(chosen) - len(times),
@@ -189,6 +204,16 @@ class Traffic:
 
             numbers |= assigned(self.network, self.demand).beside(mean)
         return numbers
+
+    def over_capacity(self) -> "OverCapacity | None":
+        """Return the roads that were entered above capacity in some time bin, None where there are none."""
+        if not len(self.loads):
+            return None
+        edges = self.loads[:, 1]
+        ratio = self.loads[:, 2] / (self.network.capacity_vph[edges] * self.bin_s / 3600.0)
+        worst = int(np.argmax(ratio))
+        above = np.unique(edges[ratio > 1.0])
+        return OverCapacity(len(above), int(edges[worst]), float(ratio[worst])) if len(above) else None
 
     def save(self, folder: str | Path) -> None:
         """Write trips.parquet, loads.parquet and summary.json into a new folder, or replace an earlier result."""

@@ -1,5 +1,6 @@
 """TrafficSimulator: vehicles on the roads in continuous time, sent by a router, through an engine of some physics."""
 
+import warnings
 from collections.abc import Generator
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
@@ -10,9 +11,10 @@ from routesim.arrays import Floats
 from routesim.checks import HORIZON_S, LATEST_S, number, seconds
 from routesim.congestion import CongestionFunction
 from routesim.demand.demand import Demand, Trips
-from routesim.errors import InputError
+from routesim.errors import CapacityWarning, InputError
 from routesim.roads.network import RoadNetwork
 from routesim.traffic.engines.base import Physics, Setting
+from routesim.traffic.engines.window import Window
 from routesim.traffic.physics import as_physics
 from routesim.traffic.protocol import Departures, Router, Routes, TrafficTask, check_routes
 from routesim.traffic.reach import check_reachable
@@ -30,13 +32,14 @@ MOST_INTERVALS = 1e7
 class TrafficSimulator:
     """Roads, demand and congestion; `run` lets a router send every vehicle and returns what happened.
 
-    `physics` says what traffic does to travel times: "window", by the number of entries in the last `window_s`
-    seconds, or a physics with parameters such as `rs.physics.Window(...)`. `congestion` and `overtaking` are those of
-    the window count, `BPR()` and True unless given. `noise` is the standard deviation of the logarithm of a factor with
-    mean 1, drawn for each vehicle and edge. `reroute_share` of the vehicles look for a better way, at present counts,
-    at the first junction `reroute_s` seconds after their last choice. With `trip_costs` every vehicle has a traveller
-    of some kind, to whom seconds on an edge have a cost of their own; it is what routers that want feedback are paid
-    for every edge driven, and `Traffic.trip_cost` adds it up.
+    `physics` says what traffic does to travel times: "window", by the number of entries in the last `window_s` seconds;
+    "queue", by roads with capacity and storage whose queues spill back; "plain-queue", the same without lanes and
+    signals; or a physics with parameters such as `rs.physics.Queue(stuck_s=300)`. `congestion` and `overtaking` are
+    those of the window count, `BPR()` and True unless given. `noise` is the standard deviation of the logarithm of a
+    factor with mean 1, drawn for each vehicle and edge. `reroute_share` of the vehicles look for a better way, at
+    present counts, at the first junction `reroute_s` seconds after their last choice. With `trip_costs` every vehicle
+    has a traveller of some kind, to whom seconds on an edge have a cost of their own; it is what routers that want
+    feedback are paid for every edge driven, and `Traffic.trip_cost` adds it up.
 
     >>> import networkx as nx
     >>> import routesim as rs
@@ -96,7 +99,32 @@ class TrafficSimulator:
         `router` is a Router, a learner, or a list of paths, one for each vehicle in order of departure. The same
         seed gives the same numbers: trips, noise and the router have generators of their own.
         """
-        return Simulation(self, as_router(router), seed, until_s).run()
+        traffic = Simulation(self, as_router(router), seed, until_s).run()
+        _warn_of_depth(traffic)
+        return traffic
+
+
+def _warn_of_depth(traffic: Traffic) -> None:
+    """Warn where the model was out of its depth."""
+    if traffic.physics == Window.label:
+        above = traffic.over_capacity()
+        if above is not None:
+            name = traffic.network.names[above.worst]
+            warnings.warn(
+                f"{above.n_edges} of {traffic.network.n_edges} roads were entered above capacity, the worst, edge "
+                f"{above.worst}{f' ({name})' if name else ''}, {above.ratio:.2g} times: the window count holds nothing "
+                'back there, so trips are too short; use physics="queue" or less demand',
+                CapacityWarning,
+                stacklevel=3,
+            )
+    elif traffic.forced_moves:
+        stuck = int((~traffic.arrived).sum())
+        warnings.warn(
+            f"gridlock: {traffic.forced_moves} moves were forced after vehicles had been stuck, and {stuck} of "
+            f"{traffic.n_vehicles} vehicles did not arrive; with less demand the figures mean more",
+            CapacityWarning,
+            stacklevel=3,
+        )
 
 
 def _with_options(physics: Physics, congestion: CongestionFunction | None, overtaking: bool | None) -> Physics:
@@ -254,6 +282,7 @@ class Simulation:
             until_s=self.until_s,
             informed=RouterTraits.of(self.router).informed,
             demand=simulator.demand,
+            physics=simulator.physics.label,
             trip_kinds=self.setting.kinds,
             **happened._asdict(),
         )

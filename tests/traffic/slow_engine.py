@@ -18,6 +18,7 @@ class SlowWindow:
     """BPR by the entries in the window, written down as it is defined."""
 
     name: ClassVar[str] = "slow"
+    label: ClassVar[str] = "slow window count"
     has_static_references: ClassVar[bool] = True
 
     def check(self, network: RoadNetwork, window_s: float) -> None:

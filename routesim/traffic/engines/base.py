@@ -72,6 +72,8 @@ class Happened(NamedTuple):
     loads: NDArray[np.int64]
     load_seconds: Floats
     trip_cost: Floats | None
+    forced_moves: int = 0
+    standing: Ints32 | None = None
 
 
 class Engine(Protocol):
@@ -106,6 +108,10 @@ class Physics(Protocol):
     """A kind of engine and its parameters."""
 
     name: ClassVar[str]
+
+    @property
+    def label(self) -> str:
+        """What results call it: its name and what it takes into account."""
 
     @property
     def has_static_references(self) -> bool:

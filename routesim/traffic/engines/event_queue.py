@@ -22,7 +22,7 @@ LEVELS, DIGITS, BITS = 8, 256, 8
 CHUNK = 16  # events that lie side by side
 FEW, MANY = 96, 384  # a bucket of up to FEW is poured into the heap; a heap above MANY gives its later events back
 NEVER = np.iinfo(np.int64).max  # above every key
-# Positions in Queue.book: events in the heap, LAST, the lowest level in use, the last key that belongs into the heap,
+# Positions in the book: events in the heap, LAST, the lowest level in use, the last key that belongs into the heap,
 # the first free chunk, chunks ever used; then the events that wait at each level and in each bucket, and the chunk of
 # each bucket that is not full yet, which leads to the others.
 NEAR, LAST, LEVEL, LIMIT, FREE, USED, WAITING = range(7)
@@ -30,7 +30,7 @@ HELD = WAITING + LEVELS
 NEWEST = HELD + LEVELS * DIGITS
 
 
-class Queue(NamedTuple):
+class EventQueue(NamedTuple):
     """Rows of (key, tag); equal keys go by tag."""
 
     near: Ints  # a heap of four children a node
@@ -39,14 +39,14 @@ class Queue(NamedTuple):
     book: Ints
 
 
-def empty_queue(most: int) -> Queue:
+def empty_queue(most: int) -> EventQueue:
     """Return a queue that has room for `most` events; memory is used only as they come."""
     buckets = LEVELS * DIGITS
     chunks = most // CHUNK + buckets + 1  # every bucket may have one chunk that is not full
     book = np.zeros(NEWEST + buckets, dtype=np.int64)
     book[LIMIT] = book[FREE] = -1
     book[NEWEST:] = -1
-    return Queue(
+    return EventQueue(
         np.empty((most, 2), dtype=np.int64),
         np.empty((chunks * CHUNK, 2), dtype=np.int64),
         np.empty(chunks, dtype=np.int64),
@@ -95,7 +95,7 @@ def _sift_up(near: Ints, key: int, tag: int, slot: int) -> None:
 
 
 @lean_kernel
-def _put(queue: Queue, level: int, key: int, tag: int) -> None:
+def _put(queue: EventQueue, level: int, key: int, tag: int) -> None:
     """Add an event to its bucket at a level."""
     far, after, book = queue.far, queue.after, queue.book
     bucket = level * DIGITS + ((key >> (level * BITS)) & (DIGITS - 1))
@@ -116,7 +116,7 @@ def _put(queue: Queue, level: int, key: int, tag: int) -> None:
 
 
 @lean_kernel
-def _wait(queue: Queue, key: int, tag: int) -> None:
+def _wait(queue: EventQueue, key: int, tag: int) -> None:
     """Add an event above LIMIT to the bucket it waits in."""
     book = queue.book
     level = book[LEVEL]
@@ -128,7 +128,7 @@ def _wait(queue: Queue, key: int, tag: int) -> None:
 
 
 @lean_kernel
-def _thin(queue: Queue, now: int) -> None:
+def _thin(queue: EventQueue, now: int) -> None:
     """Give the later part of a crowded heap back to the buckets; `now` is the key of the event that is happening."""
     near, book = queue.near, queue.book
     while book[NEAR] > MANY and book[LEVEL] > 0:
@@ -148,7 +148,7 @@ def _thin(queue: Queue, now: int) -> None:
 
 
 @lean_kernel
-def add(queue: Queue, key: int, tag: int, now: int) -> None:
+def add(queue: EventQueue, key: int, tag: int, now: int) -> None:
     """Add an event; `now` is the key of the event that is happening, which is not above `key`."""
     near, book = queue.near, queue.book
     if key <= book[LIMIT]:
@@ -161,7 +161,7 @@ def add(queue: Queue, key: int, tag: int, now: int) -> None:
 
 
 @lean_kernel
-def take(queue: Queue) -> None:
+def take(queue: EventQueue) -> None:
     """Take the first event off the heap."""
     near, book = queue.near, queue.book
     book[NEAR] -= 1
@@ -171,7 +171,7 @@ def take(queue: Queue) -> None:
 
 
 @lean_kernel
-def replace(queue: Queue, key: int, tag: int, now: int) -> None:
+def replace(queue: EventQueue, key: int, tag: int, now: int) -> None:
     """Take the first event off the heap and add another."""
     near, book = queue.near, queue.book
     if key <= book[LIMIT]:
@@ -182,7 +182,7 @@ def replace(queue: Queue, key: int, tag: int, now: int) -> None:
 
 
 @lean_kernel
-def advance(queue: Queue, before: int) -> None:
+def advance(queue: EventQueue, before: int) -> None:
     """Fill an empty heap with the first events that wait, unless none of them has a key below `before`."""
     near, far, after, book = queue.near, queue.far, queue.after, queue.book
     while True:

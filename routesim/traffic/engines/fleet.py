@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from routesim.arrays import Floats, Ints, Ints32
-from routesim.errors import InputError, RouteError
+from routesim.errors import InputError
 from routesim.traffic.engines.base import Setting
-from routesim.traffic.protocol import ASK, WEIGHED, Departures, Routes
+from routesim.traffic.protocol import ASK, Departures, Routes
 
 MOST_VEHICLES = 1 << 24
 # Columns of Fleet.state: where the path starts in the pool (the node of departure while the path is undecided), its
@@ -79,12 +79,6 @@ class Fleet(NamedTuple):
         fleet.state[numbers[given], LENGTH] = routes.indptr[which + 1] - routes.indptr[which]
         fleet.choice[numbers[~given]] = routes.which[~given]
         return fleet
-
-
-def check_weights(routes: Routes, known: bool) -> None:
-    """Refuse a route by weights where none were ever given."""
-    if not known and (routes.which == WEIGHED).any():
-        raise RouteError("the router wants vehicles WEIGHED and gave no weights; give Routes(weights=...)")
 
 
 def longer(values: NDArray[Any], room: int) -> NDArray[Any]:

@@ -20,7 +20,8 @@ _LOG_ROOM = 1 << 16
 class EdgeLoads(NamedTuple):
     """Entries by edge: the present time bin, which edges it touched, and the bins before as (bin, edge, entries).
 
-    Beside the entries stand the travel times of those who entered, added up, as they are expected without noise.
+    Beside the entries stand seconds: in the window engine the travel times of those who entered, as they are expected
+    without noise; in the queue engine the time that all vehicles spent on the edge within the bin.
     """
 
     now: Ints32
@@ -76,13 +77,57 @@ def close_bin(loads: EdgeLoads, now: float, bin_s: float) -> bool:
 
 
 @lean_kernel
+def add_seconds(loads: EdgeLoads, edge: int, seconds: float) -> None:
+    """Add seconds to an edge in the present bin."""
+    if loads.now[edge] == 0 and loads.seconds_now[edge] == 0.0 and seconds > 0.0:
+        loads.touched[loads.book[TOUCHED]] = edge
+        loads.book[TOUCHED] += 1
+    loads.seconds_now[edge] += seconds
+
+
+@lean_kernel
 def count_entry(loads: EdgeLoads, edge: int, seconds: float) -> None:
-    """Count an entry into an edge in the present bin, with the travel time expected there."""
-    if loads.now[edge] == 0:
+    """Count an entry into an edge in the present bin, and seconds with it."""
+    if loads.now[edge] == 0 and loads.seconds_now[edge] == 0.0:
         loads.touched[loads.book[TOUCHED]] = edge
         loads.book[TOUCHED] += 1
     loads.now[edge] += 1
     loads.seconds_now[edge] += seconds
+
+
+class Occupancy(NamedTuple):
+    """Where vehicles were at the end of each time bin: (bin, edge, on the road, in its queue, waiting to enter)."""
+
+    rows: Ints32
+    used: Ints
+
+    @classmethod
+    def build(cls, n_edges: int) -> Self:
+        """Return room for the first bins."""
+        return cls(np.empty((2 * n_edges, 5), dtype=np.int32), np.zeros(1, dtype=np.int64))
+
+    def with_room(self) -> Self:
+        """Return the same with room for more rows."""
+        return self._replace(rows=longer(self.rows, 2 * len(self.rows)))
+
+    def all_rows(self) -> Ints32:
+        """Return the rows of all bins that have ended."""
+        return self.rows[: self.used[0]].copy()
+
+
+@lean_kernel
+def has_room(loads: EdgeLoads, standing: Occupancy) -> bool:
+    """Say whether another bin can be written down, whatever is in it."""
+    n_edges = len(loads.now)
+    return bool(loads.book[ROWS] + n_edges <= len(loads.rows) and standing.used[0] + n_edges <= len(standing.rows))
+
+
+@lean_kernel
+def stand(standing: Occupancy, time_bin: int, edge: int, on: int, queued: int, outside: int) -> None:
+    """Write down where the vehicles of an edge are."""
+    row = standing.rows[standing.used[0]]
+    row[0], row[1], row[2], row[3], row[4] = time_bin, edge, on, queued, outside
+    standing.used[0] += 1
 
 
 class Teaching(NamedTuple):

@@ -18,14 +18,14 @@ from routesim.errors import InputError
 from routesim.roads.network import RoadNetwork
 from routesim.traffic.engines import window_kernel as core
 from routesim.traffic.engines.base import Happened, Setting, Stop
+from routesim.traffic.engines.choice import Beliefs, Search
 from routesim.traffic.engines.event_queue import empty_queue
-from routesim.traffic.engines.fleet import ENTERED, LENGTH, START, Fleet, check_weights
+from routesim.traffic.engines.fleet import ENTERED, LENGTH, START, Fleet
 from routesim.traffic.engines.records import EdgeLoads, Teaching
 from routesim.traffic.engines.window_counts import Windows, counts_now
 from routesim.traffic.protocol import Departures, Driven, Routes
-from routesim.traffic.reach import no_way, times_to_go
+from routesim.traffic.reach import no_way
 
-MOST_STEERING = 32_000_000  # nodes x destinations up to which bounds on the time to go are kept to steer searches
 _STOPS: dict[int, Literal["over", "time", "route", "lesson"]] = {
     core.OVER: "over",
     core.TIME: "time",
@@ -47,6 +47,7 @@ class Window:
     overtaking: bool = True
 
     name: ClassVar[str] = "window"
+    label: ClassVar[str] = "window count"
 
     @property
     def has_static_references(self) -> bool:
@@ -143,7 +144,9 @@ class WindowEngine:
             roads=self._roads(physics.overtaking),
             windows=Windows.build(n_edges),
             loads=EdgeLoads.build(n_edges),
-            search=core.Search.build(setting.network.graph),
+            search=Search.build(setting.network.graph),
+            beliefs=Beliefs.build(n_edges),
+            wanted=np.empty(1, dtype=np.int64),
             teaching=Teaching.build(setting.feedback, n_edges, rates),
         )
         self.lessons = self._world.teaching.lessons
@@ -160,32 +163,19 @@ class WindowEngine:
             per_capacity=1.0 / capacity,
             beta=beta,
             table=np.empty((0, 0)) if law.bpr is not None else law.table(64),
-            toll=np.zeros(network.n_edges),
             last_exit=np.empty(0) if overtaking else np.zeros(network.n_edges),
-            weights=np.empty((0, 0)),
-            least_weight=np.empty(0),
-            charge=np.empty(0),
         )
 
     def _steer(self) -> None:
-        """Give searches at present counts a bound on the time to go, if there is room to keep one for every goal."""
-        cells, search = len(self._goals) * self._network.n_nodes, self._world.search
-        if len(search.to_go) == 0 and 0 < cells <= MOST_STEERING:
-            bounds = np.stack(list(times_to_go(self._network, self._goals)))
-            self._world = self._world._replace(search=search._replace(to_go=bounds))
+        search = self._world.search.steered(self._network, self._goals)
+        self._world = self._world._replace(search=search)
 
     def take(self, departures: Departures, routes: Routes) -> None:
         """Give vehicles that have not departed their routes."""
-        roads = self._world.roads
-        if routes.tolls is not None:
-            roads.toll[:] = routes.tolls
-        if routes.weights is not None:
-            per_second, charges = (np.array(values, dtype=np.float64, order="C") for values in routes.weights)
-            roads = roads._replace(weights=per_second, least_weight=per_second.min(axis=1), charge=charges)
-        check_weights(routes, known=len(roads.weights) > 0)
+        beliefs = self._world.beliefs.given(routes)
         if (routes.which < 0).any():
             self._steer()
-        self._world = self._world._replace(roads=roads, fleet=self._world.fleet.take(departures, routes))
+        self._world = self._world._replace(beliefs=beliefs, fleet=self._world.fleet.take(departures, routes))
 
     def run(self, until_s: float) -> Stop:
         """Drive on until something is needed or `until_s` is reached."""

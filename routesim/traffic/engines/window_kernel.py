@@ -10,21 +10,21 @@ the same time are in order of their tags, serial * MOST_VEHICLES + vehicle.
 stops at one, so after the need is met it simply goes on.
 """
 
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 import numpy as np
 
-from routesim.arrays import Floats, Ints, Ints32
+from routesim.arrays import Floats, Ints
 from routesim.kernels import lean_kernel, prefetch
-from routesim.roads import shortest
 from routesim.roads.graph import Graph
-from routesim.roads.shortest import Workspace, priced_by
-from routesim.traffic.engines.event_queue import NEAR, NEVER, Queue, add, advance, key_of, replace, take, time_of
+from routesim.roads.shortest import priced_by
+from routesim.traffic.engines.choice import NO_ROOM, Beliefs, Search, adopt, kind_of, look, price_of
+from routesim.traffic.engines.event_queue import NEAR, NEVER, EventQueue, add, advance, key_of, replace, take, time_of
 from routesim.traffic.engines.fleet import COUNT, ENTERED, LENGTH, MOST_VEHICLES, START, Fleet
 from routesim.traffic.engines.noise import lognormal_factor
 from routesim.traffic.engines.records import BIN, EdgeLoads, Teaching, close_bin, count_entry, remembers, teach
 from routesim.traffic.engines.window_counts import HEAD, HELD, OFFSET, ROOM, Windows, count_on, enter, make_room
-from routesim.traffic.protocol import ASK, WEIGHED
+from routesim.traffic.protocol import ASK
 
 # What `drive` answers: all vehicles have arrived, the time is reached, a vehicle departs without a route, the log of
 # driven edges is full, a vehicle has no way to its goal, or a pool is too small: of paths, entry times, travel times
@@ -60,24 +60,7 @@ class Roads(NamedTuple):
     per_capacity: Floats
     beta: Floats
     table: Floats
-    toll: Floats
     last_exit: Floats  # of those on the edge so far; empty where overtaking is allowed
-    weights: Floats  # what a router believes of the rates, which WEIGHED goes by
-    least_weight: Floats  # of all edges, for each kind
-    charge: Floats  # what WEIGHED adds to the cost of each edge
-
-
-class Search(NamedTuple):
-    """What the search for a path at present counts needs; `to_go` bounds the time from a node to each goal."""
-
-    to_go: Floats
-    work: Workspace
-    wanted: Ints
-
-    @classmethod
-    def build(cls, graph: Graph) -> Self:
-        """Allocate it, without bounds."""
-        return cls(np.empty((0, 0)), Workspace.build(graph), np.empty(1, dtype=np.int64))
 
 
 class Present(NamedTuple):
@@ -88,6 +71,7 @@ class Present(NamedTuple):
     """
 
     roads: Roads
+    beliefs: Beliefs
     windows: Windows
     since: float
     kind: int
@@ -99,12 +83,14 @@ class World(NamedTuple):
 
     rules: Rules
     clock: Ints
-    queue: Queue
+    queue: EventQueue
     fleet: Fleet
     roads: Roads
     windows: Windows
     loads: EdgeLoads
     search: Search
+    beliefs: Beliefs
+    wanted: Ints  # the largest count beyond the table of travel times that a search came across, -1 where none
     teaching: Teaching
 
 
@@ -133,30 +119,10 @@ def _cost_now(present: Present, edge: int) -> float:
     if np.isnan(seconds):
         present.wanted[0] = max(present.wanted[0], count)
         return np.inf
-    if present.kind >= 0:
-        return float(seconds * roads.weights[present.kind, edge] + roads.charge[edge])
-    return float(seconds + roads.toll[edge])
+    return price_of(present.beliefs, present.kind, edge, seconds)
 
 
 priced_by(Present, _cost_now)
-
-
-@lean_kernel
-def _find(world: World, vehicle: int, origin: int, since: float, out: Ints32) -> int:
-    """Find the path of a vehicle that costs least at present counts and write it to `out`.
-
-    Returns its length, 0 where there is none, or -1 - count where the table of travel times is too short.
-    """
-    fleet, roads, search = world.fleet, world.roads, world.search
-    kind = int(fleet.kind[vehicle]) if fleet.choice[vehicle] == WEIGHED else -1
-    potential = search.to_go[fleet.goal_row[vehicle]] if search.to_go.shape[0] > 0 else search.work.no_potential
-    least = roads.least_weight[kind] if kind >= 0 else 1.0
-    search.wanted[0] = -1
-    costs, goal = Present(roads, world.windows, since, kind, search.wanted), fleet.goal[vehicle]
-    found = shortest.search(roads.graph, costs, origin, goal, potential, least, out[:0], np.inf, search.work)
-    if search.wanted[0] >= 0:
-        return int(-1 - search.wanted[0])
-    return shortest.write_path(roads.graph, search.work.parent, goal, out) if found else 0
 
 
 @lean_kernel
@@ -195,41 +161,30 @@ def _look_ahead(world: World, size: int) -> None:
 
 @lean_kernel
 def _choose(world: World, vehicle: int, now: float) -> int:
-    """Find the path of a vehicle from where it is, at present counts; the answer is OVER where nothing is needed.
-
-    A vehicle on its way keeps its path where no other is found, or the same.
-    """
-    fleet, clock, roads = world.fleet, world.clock, world.roads
-    state, paths, used = fleet.state, fleet.paths, fleet.used
-    driven, departs = state[vehicle, ENTERED], state[vehicle, LENGTH] == 0
-    if used[0] + driven + len(roads.graph.indptr) - 1 > len(paths):
+    """Find the path of a vehicle from where it is, at present counts; the answer is OVER where nothing is needed."""
+    fleet, roads, beliefs, wanted = world.fleet, world.roads, world.beliefs, world.wanted
+    kind = kind_of(fleet, vehicle)
+    least = beliefs.least_weight[kind] if kind >= 0 else 1.0
+    wanted[0] = -1
+    costs = Present(roads, beliefs, world.windows, now - world.rules.window_s, kind, wanted)
+    length = look(roads.graph, fleet, world.search, costs, least, vehicle)
+    if length == NO_ROOM:
         return PATHS
-    room = paths[used[0] + driven :]
-    # Until the path is known, its start is the node of departure.
-    at = int(state[vehicle, START]) if departs else int(roads.graph.heads[paths[state[vehicle, START] + driven - 1]])
-    length = _find(world, vehicle, at, now - world.rules.window_s, room)
-    if length < 0:
-        clock[WANTED] = -1 - length
+    if wanted[0] >= 0:
+        world.clock[WANTED] = wanted[0]
         return TIMES
-    if length == 0 and departs:
-        clock[WANTED] = vehicle
+    if length == 0 and fleet.state[vehicle, LENGTH] == 0:
+        world.clock[WANTED] = vehicle
         return NO_WAY
-    fleet.chosen_s[vehicle] = now
-    same = not departs and length == state[vehicle, LENGTH] - driven
-    for k in range(length if same else 0):
-        same = same and room[k] == paths[state[vehicle, START] + driven + k]
-    if length > 0 and not same:
-        for k in range(driven):
-            paths[used[0] + k] = paths[state[vehicle, START] + k]
-        state[vehicle, START], state[vehicle, LENGTH] = used[0], driven + length
-        used[0] += driven + length
+    adopt(fleet, vehicle, length, now)
     return OVER
 
 
 @lean_kernel
 def drive(until: float, world: World) -> int:
     """Take events in order until one at or after `until`, the end, or something is needed: see the answers above."""
-    rules, clock, queue, fleet, roads, windows, loads, _, teaching = world
+    rules, clock, queue, fleet, roads = world.rules, world.clock, world.queue, world.fleet, world.roads
+    windows, loads, teaching = world.windows, world.loads, world.teaching
     near, book, state, departure_s = queue.near, queue.book, fleet.state, fleet.departure_s
     keeps, logs, in_order = remembers(teaching), teaching.log.shape[0] > 0, len(roads.last_exit) > 0
     bin_end = (loads.book[BIN] + 1) * rules.bin_s

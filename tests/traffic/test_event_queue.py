@@ -19,7 +19,7 @@ from routesim.traffic.engines.event_queue import (
     NEAR,
     NEVER,
     WAITING,
-    Queue,
+    EventQueue,
     add,
     advance,
     empty_queue,
@@ -30,7 +30,7 @@ from routesim.traffic.engines.event_queue import (
 )
 
 
-def drain(queue: Queue) -> Iterator[tuple[float, int]]:
+def drain(queue: EventQueue) -> Iterator[tuple[float, int]]:
     """Take everything off a queue."""
     while True:
         if queue.book[NEAR] == 0:
@@ -122,16 +122,16 @@ def test_any_number_of_events_may_be_at_one_moment() -> None:
 def sorted_list(monkeypatch: pytest.MonkeyPatch) -> None:
     """Put a sorted list in the place of the queue, and run the core as plain Python."""
 
-    def add(queue: Queue, key: int, tag: int, now: int) -> None:  # noqa: ARG001 - the queue's own signature
+    def add(queue: EventQueue, key: int, tag: int, now: int) -> None:  # noqa: ARG001 - the queue's own signature
         rows = [*map(tuple, queue.near[: queue.book[NEAR]].tolist()), (key, tag)]
         queue.book[NEAR] += 1
         queue.near[: queue.book[NEAR]] = sorted(rows)
 
-    def take(queue: Queue) -> None:
+    def take(queue: EventQueue) -> None:
         queue.book[NEAR] -= 1
         queue.near[: queue.book[NEAR]] = queue.near[1 : queue.book[NEAR] + 1].copy()
 
-    def replace(queue: Queue, key: int, tag: int, now: int) -> None:
+    def replace(queue: EventQueue, key: int, tag: int, now: int) -> None:
         take(queue)
         add(queue, key, tag, now)
 

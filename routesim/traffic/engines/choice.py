@@ -1,0 +1,123 @@
+"""How an engine finds a path at the present state of the roads, at departure or on the way."""
+
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from routesim.arrays import Floats, Ints32
+from routesim.errors import RouteError
+from routesim.kernels import lean_kernel, lean_part
+from routesim.roads import shortest
+from routesim.roads.graph import Graph
+from routesim.roads.network import RoadNetwork
+from routesim.roads.shortest import Workspace
+from routesim.traffic.engines.fleet import ENTERED, LENGTH, START, Fleet
+from routesim.traffic.protocol import WEIGHED, Routes
+from routesim.traffic.reach import times_to_go
+
+MOST_STEERING = 32_000_000  # nodes x destinations up to which bounds on the time to go are kept to steer searches
+NO_ROOM = -1  # instead of the length of a path: the pool of paths is too small to write one down
+
+
+class Search(NamedTuple):
+    """What the search for a path at present needs; `to_go` bounds the time from a node to each goal."""
+
+    to_go: Floats
+    work: Workspace
+
+    @classmethod
+    def build(cls, graph: Graph) -> Self:
+        """Allocate it, without bounds."""
+        return cls(np.empty((0, 0)), Workspace.build(graph))
+
+    def steered(self, network: RoadNetwork, goals: NDArray[Any]) -> Self:
+        """Return the search with bounds on the time to go, if there is room to keep one for every goal."""
+        if len(self.to_go) or not 0 < len(goals) * network.n_nodes <= MOST_STEERING:
+            return self
+        return self._replace(to_go=np.stack(list(times_to_go(network, goals))))
+
+
+class Beliefs(NamedTuple):
+    """What a router has the search go by beside seconds: tolls, and what it believes of travellers' costs."""
+
+    toll: Floats
+    weights: Floats  # what a router believes of the rates, which WEIGHED goes by
+    least_weight: Floats  # of all edges, for each kind
+    charge: Floats  # what WEIGHED adds to the cost of each edge
+
+    @classmethod
+    def build(cls, n_edges: int) -> Self:
+        """Return those of a router that gave none."""
+        return cls(np.zeros(n_edges), np.empty((0, 0)), np.empty(0), np.empty(0))
+
+    def given(self, routes: Routes) -> Self:
+        """Return them with what came with these routes; a route by weights where none were ever given is refused."""
+        beliefs = self
+        if routes.tolls is not None:
+            beliefs.toll[:] = routes.tolls
+        if routes.weights is not None:
+            per_second, charges = (np.array(values, dtype=np.float64, order="C") for values in routes.weights)
+            beliefs = beliefs._replace(weights=per_second, least_weight=per_second.min(axis=1), charge=charges)
+        if not len(beliefs.weights) and (routes.which == WEIGHED).any():
+            raise RouteError("the router wants vehicles WEIGHED and gave no weights; give Routes(weights=...)")
+        return beliefs
+
+
+@lean_kernel
+def kind_of(fleet: Fleet, vehicle: int) -> int:
+    """Return the kind of traveller whose costs the search goes by, -1 where it goes by seconds and tolls."""
+    return int(fleet.kind[vehicle]) if fleet.choice[vehicle] == WEIGHED else -1
+
+
+@lean_kernel
+def price_of(beliefs: Beliefs, kind: int, edge: int, seconds: float) -> float:
+    """Return what so many seconds on an edge cost."""
+    if kind >= 0:
+        return float(seconds * beliefs.weights[kind, edge] + beliefs.charge[edge])
+    return float(seconds + beliefs.toll[edge])
+
+
+@lean_kernel
+def place_of(graph: Graph, fleet: Fleet, vehicle: int) -> int:
+    """Return the node from which a vehicle goes on."""
+    state = fleet.state
+    start, driven = state[vehicle, START], state[vehicle, ENTERED]
+    if state[vehicle, LENGTH] == 0:
+        return int(start)  # until the path is known, its start is the node of departure
+    if driven == 0:
+        return int(graph.tails[fleet.paths[start]])
+    return int(graph.heads[fleet.paths[start + driven - 1]])
+
+
+@lean_part
+def look(graph: Graph, fleet: Fleet, search: Search, costs: Any, least: float, vehicle: int) -> int:
+    """Find the path of a vehicle from where it is that costs least, and write it behind those in use.
+
+    Returns its length, 0 where there is none, or NO_ROOM. `least` is the least cost of a second.
+    """
+    driven, used = fleet.state[vehicle, ENTERED], fleet.used[0]
+    if used + driven + len(graph.indptr) - 1 > len(fleet.paths):
+        return NO_ROOM
+    room: Ints32 = fleet.paths[used + driven :]
+    potential = search.to_go[fleet.goal_row[vehicle]] if search.to_go.shape[0] > 0 else search.work.no_potential
+    origin, goal = place_of(graph, fleet, vehicle), fleet.goal[vehicle]
+    found = shortest.search(graph, costs, origin, goal, potential, least, room[:0], np.inf, search.work)
+    return shortest.write_path(graph, search.work.parent, goal, room) if found else 0
+
+
+@lean_kernel
+def adopt(fleet: Fleet, vehicle: int, length: int, now: float) -> None:
+    """Let a vehicle go on along the path that `look` found; it keeps its own where none was found, or the same."""
+    state, paths, used = fleet.state, fleet.paths, fleet.used
+    driven, departs = state[vehicle, ENTERED], state[vehicle, LENGTH] == 0
+    room = paths[used[0] + driven :]
+    fleet.chosen_s[vehicle] = now
+    same = not departs and length == state[vehicle, LENGTH] - driven
+    for k in range(length if same else 0):
+        same = same and room[k] == paths[state[vehicle, START] + driven + k]
+    if length > 0 and not same:
+        for k in range(driven):
+            paths[used[0] + k] = paths[state[vehicle, START] + k]
+        state[vehicle, START], state[vehicle, LENGTH] = used[0], driven + length
+        used[0] += driven + length
