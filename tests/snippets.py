@@ -10,8 +10,11 @@ import os
 import re
 import subprocess
 import sys
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
+
+from routesim.errors import CapacityWarning
 
 _FENCE = re.compile(
     r"""(?:^<!--\ not\ run:\ (?P<why>.+?)\ -->\n)?
@@ -77,6 +80,8 @@ def run_page(page: Path, folder: Path, python: str, **environment: str) -> subpr
 
 
 if __name__ == "__main__":
+    # Examples of the window count fill roads beyond their capacity to show congestion on few vehicles.
+    warnings.simplefilter("ignore", CapacityWarning)
     shared: dict[str, object] = {"__name__": "__main__"}
     for snippet in snippets(Path(sys.argv[1])):
         if snippet.not_run is None:

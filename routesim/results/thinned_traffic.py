@@ -129,8 +129,10 @@ class TrafficRun:
         """Refuse what no run can hold, as a file that was changed may."""
         if not (self.bin_s > 0 and self.end_s > self.start_s):
             raise ValueError(f"time runs from {self.start_s} to {self.end_s} s in steps of {self.bin_s} s")
-        reading.text(self.summary["router"], "router")
-        for name in (*COUNTS, *(self.summary.keys() - {"router"})):
+        texts = {"router", "physics"}
+        for name in texts:
+            reading.text(self.summary[name], name)
+        for name in (*COUNTS, *(self.summary.keys() - texts)):
             reading.number(self.summary[name], name)
         for name in _ARRAYS:
             values, (kind, shape) = getattr(self, name), _SHAPES[name]

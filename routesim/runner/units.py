@@ -1,6 +1,7 @@
 """Units: the single runs that a scenario consists of, each run in any process and read again from its folder."""
 
 import re
+import warnings
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -9,7 +10,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
-from routesim.errors import InputError
+from routesim.errors import CapacityWarning, InputError
 from routesim.experiment import Comparator, Progress, compare, instance, run
 from routesim.results.run import Run, Scalar
 from routesim.results.thinned_traffic import TrafficRun
@@ -140,7 +141,9 @@ def _drive(unit: Unit, scenario: TrafficScenario, progress: Progress | None) -> 
     stream = np.random.SeedSequence(scenario.seed, spawn_key=(unit.replication,))
     seed = int(stream.generate_state(1, np.uint64)[0]) >> 1
     roads, world = scenario.traffic, simulator(scenario)
-    traffic = world.run(scenario.learners[unit.learner].make(), seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CapacityWarning)  # the summary has its figures
+        traffic = world.run(scenario.learners[unit.learner].make(), seed)
     if progress:
         progress(unit.total)
     to_s = np.inf if roads.measure_to_s is None else roads.measure_to_s

@@ -191,6 +191,7 @@ class Traffic:
             "arrived_share": float(self.arrived.mean()) if self.n_vehicles else 1.0,
             "physics": self.physics,
             "forced_moves": self.forced_moves,
+            "roads_above_capacity": above.n_edges if (above := self.over_capacity()) else 0,
             "edge_entries": self.n_events,
             "measured_trips": len(times),
             "measured_unfinished": len(chosen) - len(times),
