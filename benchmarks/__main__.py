@@ -33,6 +33,7 @@ PARTS: dict[str, list[str]] = {
     "paths": ["--pairs", "5"],
     "roads": [],
     "traffic": [],
+    "queues": [],
     "assignment": [],
     "sweep": [],
     "pages": [],

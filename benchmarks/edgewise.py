@@ -39,7 +39,7 @@ def world_on(network: rs.RoadNetwork, actions: rs.ActionSet, capacity: float) ->
 
 
 def ends_of(network: rs.RoadNetwork) -> Iterator[tuple[rs.ActionSet, rs.ActionSet]]:
-    """Yield, for each pair of ends with twelve penalty routes, these routes and the whole graph."""
+    """Yield, for each OD pair with twelve penalty routes, these routes and the whole graph."""
     rng = np.random.default_rng(0)
     with warnings.catch_warnings():
         warnings.simplefilter("error", FewerPathsWarning)

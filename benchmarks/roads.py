@@ -1,23 +1,30 @@
 """Measure reading roads side by side with the packages people would otherwise use.
 
-    python benchmarks/roads.py
+    python -m benchmarks.roads
 
 Importing liechtenstein.osm.pbf against pyrosm's own route to a networkx graph, and loading the bundled
 Coquimbo against `osmnx.load_graphml` on the same roads. Each is run once unmeasured, so that compiled code
 is in place, then the median of several runs counts. The PBF is found in ../shared/data or where
 ROUTESIM_SHARED points.
+
+    python -m benchmarks.tile_pbf liechtenstein.osm.pbf tiled.osm.pbf
+    python -m benchmarks.roads tiled.osm.pbf
+
+measures the import of one large PBF instead: CPU seconds, seconds and peak memory. Run it in
+two working copies to compare their versions.
 """
 
 import os
+import resource
 import statistics
+import sys
 import tempfile
 import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
 
-import osmnx
-
+from benchmarks import tile_pbf
 from benchmarks.side_by_side import note
 from routesim.roads.cities import load_city
 from routesim.roads.network import RoadNetwork
@@ -52,7 +59,29 @@ def report(what: str, ours: float, peer: str, theirs: float) -> None:
     note(what, f"{ours:.3f} s", f"{theirs / ours:.1f} x {peer}")
 
 
+def measure_import(pbf: Path) -> None:
+    """Print what one import takes, after a smaller one that compiles everything."""
+    with tempfile.TemporaryDirectory() as folder:
+        small = Path(folder) / "small.osm.pbf"
+        tile_pbf.write_small(small)
+        RoadNetwork.from_osm(small)
+    cpu, wall = time.process_time(), time.perf_counter()
+    network = RoadNetwork.from_osm(pbf, largest_component=False)
+    cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    size = pbf.stat().st_size
+    print(
+        f"{network!r} from {size / 1e6:.1f} MB: {cpu:.2f} CPU seconds, {wall:.2f} s, peak memory {peak / 1e6:.0f} MB, "
+        f"{peak / size:.1f} times the file"
+    )
+
+
 def main() -> None:
+    if len(sys.argv) > 1:
+        measure_import(Path(sys.argv[1]))
+        return
+    import osmnx  # late: it would count in the peak memory of an import
+
     pbf = SHARED / "osm" / "liechtenstein.osm.pbf"
     if pbf.exists():
         report(

@@ -38,7 +38,9 @@ from routesim.results.run import Run as Run
 from routesim.roads.cities import list_cities as list_cities
 from routesim.roads.cities import load_city as load_city
 from routesim.roads.cities import load_zones as load_zones
+from routesim.roads.incidents import Incident as Incident
 from routesim.roads.network import RoadNetwork as RoadNetwork
+from routesim.roads.signal_times import SignalTimes as SignalTimes
 from routesim.rounds.actions import ActionSet as ActionSet
 from routesim.rounds.contextual import ContextualEnvironment as ContextualEnvironment
 from routesim.rounds.environment import Feedback as Feedback
@@ -47,6 +49,8 @@ from routesim.rounds.environment import RoundEnvironment as RoundEnvironment
 from routesim.rounds.environment import Task as Task
 from routesim.storage.state import Resumable as Resumable
 from routesim.traffic import physics as physics
+from routesim.traffic.day_to_day import DayToDay as DayToDay
+from routesim.traffic.day_to_day import day_to_day as day_to_day
 from routesim.traffic.protocol import Router as Router
 from routesim.traffic.result import Traffic as Traffic
 from routesim.traffic.routers.carcb import CARCBRouter as CARCBRouter

@@ -1,6 +1,11 @@
 """The command `routesim`, also as `python -m routesim`: Ctrl-C is a clean line from the first moment on."""
 
+import atexit
+import contextlib
+import os
 import sys
+
+_INTERRUPTED = 130
 
 
 def main() -> None:
@@ -11,7 +16,15 @@ def main() -> None:
         code = exit_code()
     except KeyboardInterrupt:
         sys.stderr.write("routesim: stopped\n")
-        code = 130
+        code = _INTERRUPTED
+    if code == _INTERRUPTED:
+        # Where Ctrl-C came while a library ran code of its own, as pydantic does when it is imported, Python would end
+        # as if nobody had caught it, whatever the exit code.
+        atexit._run_exitfuncs()  # there is no other way to run them
+        with contextlib.suppress(OSError):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(code)
     sys.exit(code)
 
 

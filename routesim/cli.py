@@ -169,18 +169,36 @@ def import_roads(
     place_or_file: Annotated[
         str, typer.Argument(metavar="PLACE_OR_FILE", help="A file or folder of roads, or the name of a place.")
     ],
-    out: Annotated[Path, typer.Option(help="File to write: .npz, .graphml or .gpkg.")],
+    out: Annotated[
+        Path | None, typer.Option(help="File to write: .npz, .graphml or .gpkg. Only the report unless told.")
+    ] = None,
+    time_unit: Annotated[
+        str | None, typer.Option(help="Unit of times in a TNTP file: s, min, h or h/100.", show_default=False)
+    ] = None,
+    length_unit: Annotated[
+        str | None, typer.Option(help="Unit of lengths in TNTP and GMNS files: m, km, mi or ft.", show_default=False)
+    ] = None,
 ) -> None:
-    """Turn a place or a file into a road network file."""
+    """Turn a place or a file into a road network file, and report what was read, filled in and left out."""
     from routesim.console import note_warnings, say
+    from routesim.errors import InputError
     from routesim.roads.importers import read_network, write_network
+    from routesim.roads.importers.report import ImportReport
     from routesim.roads.network import RoadNetwork
 
     note_warnings(quiet=False)
     known = Path(place_or_file).exists() or Path(place_or_file).suffix
-    network = read_network(place_or_file) if known else RoadNetwork.from_place(place_or_file)
-    write_network(network, out)
-    say(f"{out}: {network.n_nodes:,} nodes, {network.n_edges:,} edges")
+    units = {"time_unit": time_unit, "length_unit": length_unit}
+    given = {option: unit for option, unit in units.items() if unit is not None}
+    if given and not known:
+        raise InputError(f"{place_or_file!r} is the name of a place, whose units are known; leave out the units")
+    network = read_network(place_or_file, **given) if known else RoadNetwork.from_place(place_or_file)
+    if out is not None:
+        write_network(network, out)
+    first, *others = ImportReport.of(network).lines
+    say(f"{out or place_or_file}: {first}")
+    for line in others:
+        say(line)
 
 
 @app.command()
@@ -225,16 +243,24 @@ def exit_code() -> int:
         except typer.TyperException as mistake:  # every mistake in the words of a command
             complain(f"{mistake.format_message()} (`routesim --help` shows how)")
             return 2
-        except BrokenPipeError:
-            # Who read the output went away; what is left of it goes nowhere, also when Python ends.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        except BrokenPipeError:  # who read the output went away
+            _drop_output()
             return 1
         except OSError as problem:
             complain(str(problem))
+            _drop_output()
             return 2
     except (typer.Abort, KeyboardInterrupt):
         print("routesim: stopped", file=sys.stderr)
         return _INTERRUPTED
+
+
+def _drop_output() -> None:
+    """Let what could not be written go nowhere: Python tries once more when it ends."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def main() -> None:

@@ -97,6 +97,11 @@ def show_outcome(outcome: "Outcome") -> None:
         say(f"open the maps: {folder / 'points' / '*' / 'map.html'}")
     else:
         say(summary["verdict"])
+        # A result of before may have been changed since; a street may be called anything.
+        from routesim.storage.reading import one_line
+
+        for notice in summary.get("notices", ()) if outcome.cells else ():
+            say(f"note: {one_line(notice)}")
         say(f"everything: {folder}")
         say(f"open the map: {folder / 'map.html'}")
 

@@ -12,6 +12,9 @@ RoutesimError
 
 FewerPathsWarning       fewer paths exist than were asked for (a UserWarning)
 NotConvergedWarning     an assignment stopped before its relative gap was reached (a UserWarning)
+IncompleteSignalsWarning   signals whose programme a file does not say in full (a UserWarning)
+LeftOutWarning          a part of a network that a format has no place for was left out (a UserWarning)
+ImplausibleSpeedsWarning   a file of roads whose speeds cannot be true, mostly for a wrong unit (a UserWarning)
 LongPlanWarning         a plan that may take minutes is about to be made (a UserWarning)
 NotKeptWarning          compiled code cannot be kept on this machine, so every start compiles anew (a UserWarning)
 """
@@ -59,6 +62,18 @@ class FewerPathsWarning(UserWarning):
 
 class NotConvergedWarning(UserWarning):
     """An assignment used up its iterations before it reached the relative gap that was asked for."""
+
+
+class IncompleteSignalsWarning(UserWarning):
+    """A file has programmes of signals, but not those of all of them in full; the others have the default one."""
+
+
+class LeftOutWarning(UserWarning):
+    """A network was written in a format that has no place for some part of it; the message counts what is missing."""
+
+
+class ImplausibleSpeedsWarning(UserWarning):
+    """A file of roads has free-flow speeds that cannot be true; mostly its units are others than assumed."""
 
 
 class LongPlanWarning(UserWarning):

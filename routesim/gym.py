@@ -1,6 +1,6 @@
 """Gymnasium environments: rounds on a set of paths, and the departures of the traffic simulator.
 
-They need the extra `gym`. In both an action is the number of a path among those of the pair of ends that is served,
+They need the extra `gym`. In both an action is the number of a path among those of the OD pair that is served,
 the quickest on empty roads first; a number past the last path starts again at the first, so every action is allowed.
 """
 
@@ -43,7 +43,7 @@ class RoundsEnv(gymnasium.Env[Seen, np.int64]):
     begins the rounds that `rs.run(environment, learner, rounds, seed=s)` plays: the same actions are paid the same.
 
     An observation holds `counts` (of every edge in the window), `last` (the actions of the window, the latest last, -1
-    before the first round) where there is a window, `pair` (the pair of ends to serve) where there are several, and
+    before the first round) where there is a window, `pair` (the OD pair to serve) where there are several, and
     `features` (a row for each edge) where rounds have contexts. After the last round the features are zeros.
 
     `info` after a step: `expected_reward`, `edges` (positions of the edges used), `counts` and `edge_rewards` on them.

@@ -51,7 +51,16 @@ def lean_kernel(function: Callable[_Parameters, _Result]) -> Callable[_Parameter
     the time in a loop of small steps. The caller in Python holds all arrays for as long as such a function runs.
     numba has no public option for this; tests/test_interfaces.py notices when the private one changes.
     """
-    return _compiled(function, _nrt=False)
+    return _compiled(function, _nrt=False, forceinline=False)
+
+
+def inlined_kernel(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
+    """Compile as `lean_kernel` does, and make it a part of the code of every kernel that calls it.
+
+    A call hands over every array of every argument by value, a thousand words for all that an engine works on, which
+    takes longer than a small step itself.
+    """
+    return _compiled(function, _nrt=False, forceinline=True)
 
 
 def lean_part(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:

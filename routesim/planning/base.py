@@ -14,7 +14,7 @@ class Plan(Generic[PolicyT_co]):
 
     `value` is the long-run average reward per round of `policy`, `bound` a proven upper bound on that of any
     policy. `policy` maps the last `window` actions, oldest first, to the next action; a shorter history is one
-    of the first rounds. With several pairs of ends it is told the pair too: `policy(history, pair)`. `cycle` lists
+    of the first rounds. With several OD pairs it is told the pair too: `policy(history, pair)`. `cycle` lists
     the actions that are played for ever in the end, where they are known; then `value` is exact, and otherwise
     `value_error` is the standard error of the run that measured it. `warm` serves later plans as a start.
     """

@@ -3,6 +3,7 @@
 "use strict";
 const Cards = (() => {
   const {known, make, digits, exact, percent, metres, seconds} = Words;
+  const vehicles = (count) => `${digits(count, 3)} ${count === 1 ? "vehicle" : "vehicles"}`;
   const $ = (id) => document.getElementById(id);
   // The measure in words: what it is the mean of, and its unit if it has one.
   const parts = (page) => page.data.measure.replace("mean ", "").split(", ");
@@ -173,12 +174,26 @@ const Cards = (() => {
     const dearer = data.arms ? "times dearer than unused" : parts(page)[0] === "trip" ? "times as long as empty" : "times dearer than empty";
     const ratio = (learner, step) => data.mostRatio ** (bulk[`ratios${learner}`][step * edges + state.edge] / 255);
     const load = (learner) => data.mostLoad * (bulk[`loads${learner}`][state.step * edges + state.edge] / 255) ** 2;
-    const chart = Charts.chart($("road-chart"), () => ({
-      ...time(page), label: "History of the road", formatY: exact, least: 1, yLabel: dearer, height: 190,
-      series: state.shown.map((learner) => ({
-        values: data.stepEnds.map((_, i) => ratio(learner, i)), colour: page.colour(learner), dash: data.learners[learner].dash, width: 2.2, dot: true,
-      })),
-    }), page.go);
+    const ratios = () => state.shown.map((learner) => ({
+      values: data.stepEnds.map((_, i) => ratio(learner, i)), colour: page.colour(learner), dash: data.learners[learner].dash, width: 2.2, dot: true,
+    }));
+    // Vehicles on the road, and those of its queue with what waits to enter as a dotted line.
+    const counts = () => state.shown.filter(page.queues.known).flatMap((learner) => {
+      const all = data.stepEnds.map((_, i) => page.queues.of(learner, i, state.edge)), colour = page.colour(learner);
+      return [
+        {values: all.map(([on]) => on), colour, dash: data.learners[learner].dash, width: 2.2, dot: true},
+        {values: all.map(([, queued, outside]) => queued + outside), colour, dash: "1 4", width: 2.2},
+      ];
+    });
+    const chart = Charts.chart($("road-chart"), () => (state.full
+      ? {...time(page), label: "Vehicles on the road over time", formatY: exact, least: 0, yLabel: "vehicles; dotted: queued and waiting", height: 190, series: counts()}
+      : {...time(page), label: "History of the road", formatY: exact, least: 1, yLabel: dearer, height: 190, series: ratios()}), page.go);
+    // What stands on the road in words: how full it is, how long its queue is, and who waits to enter.
+    function stands(learner) {
+      const [on, queued, outside, reach] = page.queues.of(learner, state.step, state.edge);
+      const full = page.queues.full(learner, state.edge, on), long = reach > 0 ? ` (${metres(reach)} long)` : "";
+      return `${vehicles(on)} on it${known(full) ? ` (${percent(full)} full)` : ""}, ${digits(queued, 3)} in its queue${long}, ${digits(outside, 3)} waiting to enter`;
+    }
     function build() {
       const open = state.edge >= 0;
       $("road").hidden = !open;
@@ -202,6 +217,7 @@ const Cards = (() => {
       for (const learner of state.shown) {
         const text = `${digits(load(learner), 3)} uses in ${window}, ${digits(ratio(learner, state.step), 3)} ${dearer}`;
         facts.push([data.learners[learner].label, text]);
+        if (page.queues.known(learner)) facts.push(["", stands(learner)]);
       }
       $("road-facts").replaceChildren(...facts.flatMap(([name, text]) => [make("dt", name), make("dd", text)]));
       chart.at(state.step);

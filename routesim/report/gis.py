@@ -10,6 +10,7 @@ import numpy as np
 from routesim.report.assets import write_text
 from routesim.report.drawing import draw
 from routesim.report.routes_table import edge_name, route_rows
+from routesim.results.standing import COLUMNS
 from routesim.roads.places import GEOGRAPHIC
 from routesim.storage.files import whole_file
 
@@ -25,6 +26,7 @@ def write_gis(folder: str | Path, record: "Record") -> None:
     A route has properties route (its number), via, length_m, free_flow_s, and share and value for each learner, as in
     `share CARMAB`. The GeoPackage has a layer `roads`, one row for each edge that was used, and a table `learners` that
     says whose columns are whose: `load_mean_1` and `load_peak_1`, `ratio_mean_1` and `ratio_peak_1` are the first's.
+    With queues, so are `on_road_peak_1`, `in_queue_peak_1` and `waiting_peak_1`, the most vehicles of any step.
     Where roads have no places, lines lie where a page would draw them, around (0, 0).
     """
     write_text(Path(folder) / ROUTES, json.dumps(routes_geojson(record), allow_nan=False))
@@ -73,6 +75,9 @@ def _write_roads(path: Path, record: "Record") -> None:
         for name, values in (("load", played.loads), ("ratio", played.ratios)):
             columns[f"{name}_mean_{number}"] = values.mean(axis=0)
             columns[f"{name}_peak_{number}"] = values.max(axis=0)
+        if played.standing is not None:
+            for name in COLUMNS:
+                columns[f"{name}_peak_{number}"] = getattr(played.standing, COLUMNS[name]).max(axis=0)
     lines = [shapely.LineString(drawing.lines[edge]) for edge in edges]
     roads = gpd.GeoDataFrame(columns, geometry=lines, crs=GEOGRAPHIC)
     learners = pd.DataFrame(

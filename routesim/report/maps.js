@@ -38,6 +38,11 @@ const Maps = (() => {
     const badges = L.layerGroup();
     const routesLayer = L.layerGroup([bands, badges]);
     const overlays = {Roads: backdrop, "Recommended routes": routesLayer, Loads: loads};
+    const queues = data.queues ? new Queues.Tails(page.edgeLines, Queues.tailStyles(), {renderer, interactive: false}) : null;
+    const waiting = data.queues ? new Queues.Rings(page.edgeLines, Queues.ringStyles(), {renderer, interactive: false}) : null;
+    const stood = {full: new Uint8Array(page.edges), queues: new Uint8Array(page.edges), waiting: new Uint8Array(page.edges)};
+    if (data.queues) Object.assign(overlays, {Queues: queues, "Waiting to enter": waiting});
+    const top = [loads, queues, waiting, road, picked].filter(Boolean);
     if (data.located) overlays["OpenStreetMap tiles (asks the network)"] = L.tileLayer(TILES, {maxZoom: 19});
 
     if (window.matchMedia("(prefers-reduced-motion: reduce)").matches) {
@@ -52,7 +57,7 @@ const Maps = (() => {
     map.invalidateSize({pan: false});
     map.fitBounds([[south, west], [north, east]], {paddingTopLeft: [48, 24], paddingBottomRight: [58, 30], animate: false});
     // On one canvas what comes last lies on top.
-    for (const layer of [backdrop, routesLayer, loads, road, picked]) layer.addTo(map);
+    for (const layer of [backdrop, routesLayer, ...top]) layer.addTo(map);
     if (!data.schematic) L.control.scale({imperial: false, position: "bottomleft"}).addTo(map);
     L.control.layers({}, overlays, {collapsed: true, position: "topright"}).addTo(map);
 
@@ -80,7 +85,7 @@ const Maps = (() => {
     loads.bindTooltip(() => tip, {sticky: true, direction: "top", offset: [0, -6]});
     loads.on("mousemove mouseover click", () => { tip.textContent = data.names[bulk.edgeName[loads.hit]]; });
     loads.on("click", () => page.pickEdge(loads.hit));
-    const lift = () => { for (const layer of [loads, road, picked]) if (map.hasLayer(layer)) layer.bringToFront(); };
+    const lift = () => { for (const layer of top) if (map.hasLayer(layer)) layer.bringToFront(); };
     map.on("overlayadd overlayremove", (event) => {
       lift();
       const other = views[1 - side];
@@ -100,12 +105,22 @@ const Maps = (() => {
       }
       marks.forEach((sign, i) => { if (sign) sign.classList.toggle("off", shares[i] < LEAST_BADGE && state.route !== i); });
       bands.setLevels(levels);
-      loads.setLevels(bulk[`classes${learner}`].subarray(state.step * edges, (state.step + 1) * edges));
+      const classes = bulk[`classes${learner}`].subarray(state.step * edges, (state.step + 1) * edges);
+      if (data.queues) {
+        Queues.levels(page, learner, state.step, stood);
+        queues.setLevels(stood.queues);
+        waiting.setLevels(stood.waiting);
+      }
+      loads.setLevels(state.full ? stood.full : classes);
     }
     function recolour() {
       backdrop.recolour();
       loads.setStyles(classStyles());
       bands.setStyles(bandStyles());
+      if (data.queues) {
+        queues.setStyles(Queues.tailStyles());
+        waiting.setStyles(Queues.ringStyles());
+      }
       picked.setStyle({color: Roads.colour("--pick")});
       road.setStyle({color: Roads.colour("--accent")});
     }
@@ -116,7 +131,7 @@ const Maps = (() => {
     }
     const showRoad = (edge) => road.setLatLngs(edge < 0 ? [] : [page.edgeLines[edge]]);
 
-    return {map, overlays, backdrop, bands, loads, picked, paint, recolour, highlight, showRoad};
+    return {map, overlays, backdrop, bands, loads, queues, waiting, picked, paint, recolour, highlight, showRoad};
   }
 
   return {view, widest};

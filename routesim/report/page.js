@@ -21,7 +21,7 @@ const Page = (() => {
     const steps = data.stepEnds.length, rounds = data.clock === "rounds";
     const begins = (i) => (i ? data.stepEnds[i - 1] : data.start);
     const spans = data.stepEnds.map((end, i) => end - begins(i));
-    const state = {step: data.step, shown: data.shown.slice(), edge: -1, route: -1, timer: null};
+    const state = {step: data.step, shown: data.shown.slice(), edge: -1, route: -1, timer: null, full: false};
     const dark = () => root.dataset.theme === "dark";
     const page = {
       data, bulk, state, rounds, dark, go, pickRoute, pickEdge, highlight,
@@ -34,6 +34,9 @@ const Page = (() => {
       colour: (i) => data.learners[i][dark() ? "dark" : "light"],
     };
     page.widest = Maps.widest(page);
+    page.queues = Queues.reader(page);
+    // Colours show how full roads are where all can be full, and travel times elsewhere, until a reader chooses.
+    state.full = Boolean(data.queues) && data.learners.every((_, i) => page.queues.known(i));
     const views = [], panes = Array.from(document.querySelectorAll(".pane"));
     $("panes").classList.toggle("single", panes.length === 1);
     for (const [side, map] of maps.entries()) views.push(Maps.view(page, map, side, views));
@@ -55,13 +58,42 @@ const Page = (() => {
       const number = state.shown[side], learner = data.learners[number], mean = learner.curve[state.step];
       select.value = String(number);
       pane.style.setProperty("--mine", page.colour(number));
-      informed.textContent = learner.informed ? "was told the congestion" : "";
+      informed.textContent = [learner.informed ? "was told the congestion" : "", standing(number)].filter(Boolean).join("; ");
       output.replaceChildren(make("b", known(mean) ? digits(mean) : "–"), make("span", data.measure));
       maps[side].getContainer().setAttribute("aria-label", `Map of what ${learner.label} recommended`);
     }
-    $("against").textContent = `Against ${data.arms ? "an unused arm" : "the empty road"}:`;
+    // How many vehicles stand in queues and wait to enter in the step, all roads together.
+    function standing(learner) {
+      if (!page.queues.known(learner)) return "";
+      let queued = 0, outside = 0;
+      page.queues.each(learner, state.step, (_, [, inQueue, waits]) => { queued += inQueue; outside += waits; });
+      return `${whole(Math.round(queued))} in queues, ${whole(Math.round(outside))} waiting to enter`;
+    }
+    const shows = data.queues ? [[true, "how full roads are"], [false, "travel times"]].map(([full, words]) => {
+      const button = make("button", words);
+      button.type = "button";
+      button.addEventListener("click", () => { state.full = full; paintAll(); });
+      return [full, button];
+    }) : [];
+    $("shows").append(...shows.map(([, button]) => button));
+    $("shows").hidden = !shows.length;
+    function paintQueueLegend() {
+      for (const [full, button] of shows) button.setAttribute("aria-pressed", String(full === state.full));
+      for (const id of ["queued", "waiting"]) $(id).hidden = !data.queues;
+      if (!data.queues) return;
+      const ring = Charts.element("svg", {width: 22, height: 22, "aria-hidden": "true"});
+      Charts.element("circle", {cx: 11, cy: 11, r: 8, fill: "var(--halo)", stroke: "var(--pick)", "stroke-width": 2.5}, ring);
+      const tail = Charts.element("svg", {width: 44, height: 8, "aria-hidden": "true"});
+      Charts.element("path", {d: "M1 4 H43", stroke: "var(--pick)", "stroke-width": 3.2}, tail);
+      Charts.element("path", {d: "M1 4 H43", stroke: "var(--halo)", "stroke-width": 1.4, "stroke-dasharray": "3 4"}, tail);
+      $("queued").replaceChildren(tail, make("span", "queue, beside its road from the end back to where it stands"));
+      $("waiting").replaceChildren(ring, make("span", "vehicles waiting to enter the road, the larger the more"));
+    }
     function paintLegend() {
-      $("classes").replaceChildren(...data.classes.map((one) => {
+      const empty = `Against ${data.arms ? "an unused arm" : "the empty road"}:`;
+      $("against").textContent = state.full ? "Vehicles on the road, as a share of those that stand on it bumper to bumper:" : empty;
+      paintQueueLegend();
+      $("classes").replaceChildren(...(state.full ? data.queues.classes : data.classes).map((one) => {
         const item = make("li");
         item.append(Charts.swatch(dark() ? one.dark : one.light, "", one.width), make("span", `${one.word}: ${one.range}`));
         return item;
@@ -74,7 +106,12 @@ const Page = (() => {
     const last = data.stepEnds[steps - 1];
     const span = rounds ? `${whole(last)} rounds, window of ${digits(data.window)} rounds` : `${clockTime(last - data.start)} h of traffic, window of ${seconds(data.window)}`;
     $("title").textContent = data.title;
-    $("about").textContent = `${data.place ? `${data.place}. ` : ""}${span}, ${count}.`;
+    const models = new Set(data.learners.map((one) => one.physics).filter(Boolean));
+    const physics = models.size > 1 ? data.learners.map((one) => `${one.label}: ${one.physics}`).join("; ") : [...models].join("");
+    $("about").textContent = `${data.place ? `${data.place}. ` : ""}${span}, ${count}.${physics ? ` Physics: ${physics}.` : ""}`;
+    const warned = data.learners.flatMap((one) => one.notices.map((text) => (data.learners.length > 1 ? `${one.label}: ${text}` : text)));
+    $("depth").append(...warned.map((text) => make("p", text)));
+    $("depth").hidden = !warned.length;
     $("credit").textContent = data.credit;
 
     // ---- what is picked ------------------------------------------------------------------------------------------

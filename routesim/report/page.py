@@ -14,6 +14,7 @@ from routesim.report.assets import Markup, bare_map, own_file, render, write_tex
 from routesim.report.drawing import Drawing, draw, ends
 from routesim.report.packing import Bulk, pack_lines, quantise, safe_json
 from routesim.report.plots import class_shares
+from routesim.report.queues import queue_content
 from routesim.report.routes_table import edge_name, route_rows
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from routesim.roads.network import RoadNetwork
 
 UNUSED = 255
-_SCRIPTS = ("words", "roads", "charts", "maps", "cards", "page")
+_SCRIPTS = ("words", "roads", "charts", "queues", "maps", "cards", "page")
 _MAJOR = ("motorway", "trunk", "primary")
 _MIDDLE = ("secondary", "tertiary")
 _CLEAR = 1.5e-5  # degrees that a backdrop line may be off, less than a pixel unless one looks very closely
@@ -41,7 +42,7 @@ def write_page(
 
     `learners` names the one or two that are shown at first, the record's first two unless told; all can be chosen in
     the page. `step` is the step of time shown at first, counted from 0 or backwards from -1; unless told, the last of
-    rounds and the busiest of traffic.
+    rounds, and of traffic the one with the longest queues or, without queues, the busiest.
     """
     write_text(path, page_text(record, learners=learners, step=step))
 
@@ -97,9 +98,12 @@ def _place(wanted: str, labels: Sequence[str]) -> int:
 
 
 def _telling_step(record: "Record") -> int:
-    """Return the last step where time is in rounds, and the one with most traffic otherwise."""
+    """Return the last step where time is in rounds, else the one with most vehicles in queues or with most traffic."""
     if record.clock == "rounds":
         return len(record.step_ends) - 1
+    queues = [played.standing.queued + played.standing.outside for played in record.learners if played.standing]
+    if queues and any(queue.any() for queue in queues):
+        return int(np.argmax(sum(queue.sum(axis=1) for queue in queues)))
     return int(np.argmax(sum(played.loads.sum(axis=1) for played in record.learners)))
 
 
@@ -149,6 +153,7 @@ def _content(record: "Record", bulk: Bulk) -> dict[str, Any]:
         "bounds": _bounds(record, drawing),
         "mostLoad": most_load,
         "mostRatio": most_ratio,
+        **queue_content(record, edges, bulk),
     }
 
 
@@ -182,6 +187,8 @@ def _learner(number: int, played: "Played") -> dict[str, Any]:
     return {
         "label": played.label,
         "informed": played.informed,
+        "physics": played.physics,
+        "notices": played.notices,
         "light": colours[0][number % len(colours[0])],
         "dark": colours[1][number % len(colours[1])],
         "dash": _SCRIPT_DASHES[dash],

@@ -1,4 +1,4 @@
-"""Colours, widths and words: the five classes of load, and the learners' curves, on light and on dark ground."""
+"""Colours, widths and words: five classes of load and of full roads, and curves, on light and on dark ground."""
 
 from itertools import pairwise
 from typing import NamedTuple
@@ -24,6 +24,13 @@ LOAD_CLASSES = (
     LoadClass("heavy", 2.5, "#d0104c", "#d0303f", 5.0),
     LoadClass("jammed", np.inf, "#6a0060", "#a838f6", 6.5),
 )
+# How full a road is, in the same colours: the share of the vehicles that stand on it bumper to bumper.
+FULL_CLASSES = tuple(
+    one._replace(word=word, up_to=up_to)
+    for one, word, up_to in zip(
+        LOAD_CLASSES, ("sparse", "flowing", "dense", "crowded", "full"), (0.1, 0.25, 0.5, 0.8, np.inf), strict=True
+    )
+)
 LIGHT_GROUND, DARK_GROUND = "#f4f4f1", "#12161b"
 
 # Apart under every kind of colour vision (Okabe and Ito), and told apart by dashes as well.
@@ -43,3 +50,10 @@ def class_ranges() -> list[str]:
     limits = [one.up_to for one in LOAD_CLASSES[:-1]]
     between = [f"{low:g} to {high:g} times" for low, high in pairwise(limits)]
     return [f"up to {limits[0]:g} times", *between, f"over {limits[-1]:g} times"]
+
+
+def full_ranges() -> list[str]:
+    """Return the classes of full roads in numbers, such as "10 to 25 %"."""
+    limits = [100 * one.up_to for one in FULL_CLASSES[:-1]]
+    between = [f"{low:g} to {high:g} %" for low, high in pairwise(limits)]
+    return [f"up to {limits[0]:g} %", *between, f"over {limits[-1]:g} %"]

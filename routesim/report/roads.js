@@ -155,7 +155,7 @@ const Roads = (() => {
           area.extend([this._boxes[4 * i + 2], this._boxes[4 * i + 3]]);
         }
       }
-      if (changed && this._map && area.isValid()) this._renderer._requestRedraw({_pxBounds: area, options: {weight: 30}});
+      if (changed && this._map && area.isValid()) this._renderer._requestRedraw({_pxBounds: area, options: {weight: this.options.weight}});
       return changed;
     },
 

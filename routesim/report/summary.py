@@ -84,7 +84,8 @@ class Report:
     """What is told of an experiment.
 
     `table` has a flat row for each setting and learner; `cells` are the same in a few words, under `columns`, for the
-    terminal. `bands` are curves with bands by panel and learner. `rounds` is the thinned trace of every run.
+    terminal. `bands` are curves with bands by panel and learner. `rounds` is the thinned trace of every run. In traffic
+    `physics` says what it did to travel times, and `notices` where that model was out of its depth.
     """
 
     record: Record
@@ -95,3 +96,5 @@ class Report:
     verdict: str
     bands: dict[str, dict[str, Band]]
     rounds: "pa.Table"
+    physics: str = ""
+    notices: tuple[str, ...] = ()

@@ -1,6 +1,7 @@
 """Results -> Record: what learners did on the same roads, in rounds or in traffic, step by step in time."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -10,8 +11,10 @@ from numpy.typing import NDArray
 from routesim.arrays import Floats
 from routesim.errors import InputError, ResultsError
 from routesim.results.bands import mean_curve
+from routesim.results.depth import depth_notices, physics_of
 from routesim.results.record import RECORD, Played, Record
 from routesim.results.run import ROUNDS, Run
+from routesim.results.standing import JAM_DENSITY_PER_KM, RoadQueues
 from routesim.results.thinned_traffic import MOST_STEPS, TrafficRun
 from routesim.roads.network import RoadNetwork
 from routesim.traffic.result import Traffic
@@ -47,7 +50,8 @@ def record(results: Results, title: str = "") -> Record:
         raise InputError("a map is drawn from runs or from traffic, not from both together")
     if len({(one.window_s, one.bin_s, one.trip_cost is None) for one in every}) > 1:
         raise InputError("traffic on one map needs the same window_s, bin_s and trip_costs; draw a map for each")
-    entered = [one.loads[:, 0] for one in every if len(one.loads)]
+    rows = (rows for one in every for rows in (one.loads, one.standing) if rows is not None)
+    entered = [some[:, 0] for some in rows if len(some)]
     first, last = (min(map(np.min, entered)), max(map(np.max, entered))) if entered else (0, 0)
     bins = -(-int(last - first + 1) // MOST_STEPS)
     return record_traffic(
@@ -263,7 +267,7 @@ def record_traffic(
         raise InputError("traffic needs its road network to be drawn on, got none")
     every = [run for runs in groups.values() for run in runs]
     steps = max(len(run.departures) for run in every)
-    edges = np.unique(np.concatenate([run.loads[:, 1] for run in every])).astype(np.int32)
+    edges = np.unique(np.concatenate([rows[:, 1] for run in every for rows in _edge_rows(run)])).astype(np.int32)
     if max(*map(_highest_edge, every), -1) >= network.n_edges:
         raise InputError(f"traffic has edges that are not among the {network.n_edges} of the network")
     if len({(run.start_s, run.bin_s) for run in every}) > 1:
@@ -282,7 +286,12 @@ def record_traffic(
         edges,
         tuple(routes),
         tuple(
-            _played_traffic(label, informed[label], runs, edges, routes, network.free_flow_s[edges], windows)
+            replace(
+                _played_traffic(label, informed[label], runs, edges, routes, network.free_flow_s[edges], windows),
+                standing=_standing(runs, steps, edges),
+                physics=physics_of(runs),
+                notices=depth_notices(runs, network),
+            )
             for label, runs in groups.items()
         ),
         network,
@@ -319,11 +328,13 @@ def _played_traffic(
         np.add.at(trips, mine[mine >= 0], run.route_totals[mine >= 0])
     empty = entries * free_flow_s
     ratios = np.divide(seconds, empty, out=np.ones_like(empty), where=empty > 0)
+    # With queues seconds are those within the step, which can be a part of the trips only.
+    least = 0.0 if runs[0].standing is None else 1.0
     return Played(
         label,
         informed,
         entries * windows[:, np.newaxis] / len(runs),
-        np.minimum(ratios, _WORST),
+        np.clip(ratios, least, _WORST),
         plays / np.maximum(departures, 1)[:, np.newaxis],
         _mean_values(trips[:, 1], trips[:, 0]),
         *mean_curve(curves),
@@ -333,7 +344,21 @@ def _played_traffic(
 
 
 def _highest_edge(run: TrafficRun) -> int:
-    return int(max(run.loads[:, 1].max(initial=-1), run.route_edges.max(initial=-1)))
+    return int(max(run.route_edges.max(initial=-1), *(rows[:, 1].max(initial=-1) for rows in _edge_rows(run))))
+
+
+def _edge_rows(run: TrafficRun) -> list[NDArray[np.int64]]:
+    """Return the rows (step, edge, …) of loads, and of queues where there are any."""
+    return [run.loads] if run.standing_at is None else [run.loads, run.standing_at]
+
+
+def _standing(runs: Sequence[TrafficRun], steps: int, edges: NDArray[np.int32]) -> RoadQueues | None:
+    """Return the vehicles on the roads of a router, None where roads do not queue."""
+    rows = [(run.standing_at, run.standing) for run in runs]
+    known = [(at, vehicles) for at, vehicles in rows if at is not None and vehicles is not None]
+    if len(known) < len(runs):
+        return None
+    return RoadQueues.of_rows(known, steps, edges, float(runs[0].summary.get("jam_density_per_km", JAM_DENSITY_PER_KM)))
 
 
 def _totals(played: Iterable[tuple[Sequence[Route], NDArray[np.int64]]]) -> dict[Route, float]:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from routesim.arrays import Floats
 from routesim.errors import InputError
 from routesim.results.bands import Curve
+from routesim.results.standing import COLUMNS, RoadQueues
 from routesim.roads.network import RoadNetwork
 from routesim.rounds.trace import PERCENTILES
 from routesim.storage.folders import NETWORK, write_json
@@ -32,6 +33,7 @@ from routesim.storage.reading import (
 RECORD = "record.json"
 EDGES = "edges.parquet"
 ROUTES = "routes.parquet"
+QUEUES = "queues.parquet"
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +48,8 @@ class Played:
     average regret up to the end of each step, None where there is nothing to compare with. `quantiles` are the
     percentiles 0 to 100 of single trips, in seconds or as the measure has them and without noise in rounds; None where
     only means are known. `overall[route]` is its share of all that was recommended; None where steps weigh as much as
-    they are long.
+    they are long. `standing` has the vehicles on the roads where these queue, None elsewhere. In traffic `physics` says
+    what it did to travel times, and `notices` where that model was out of its depth.
     """
 
     label: str
@@ -61,6 +64,9 @@ class Played:
     regret: Curve | None = None
     quantiles: Floats | None = None
     overall: Floats | None = None
+    standing: RoadQueues | None = None
+    physics: str = ""
+    notices: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,6 +114,8 @@ class Record:
                 raise InputError(f"the regret of {played.label} needs one value for each of the {steps} steps")
             if played.overall is not None and played.overall.shape != (routes,):
                 raise InputError(f"the overall shares of {played.label} need one value for each of {routes} routes")
+            if played.standing is not None:
+                played.standing.check(played.label, steps, edges)
             if played.quantiles is not None and played.quantiles.shape != PERCENTILES.shape:
                 raise InputError(f"the quantiles of {played.label} are the percentiles 0 to 100, got another number")
         if any(values.shape != (steps,) for values in self.references.values()):
@@ -141,10 +149,17 @@ class Record:
         """Write `record.json`, `edges.parquet`, `routes.parquet` and, with roads, `network.npz` into `folder`.
 
         `edges.parquet` has a row for every learner, step and edge with a load: learner, step, end (of the step, in
-        rounds or seconds), edge, load, ratio. `routes.parquet`: learner, step, end, route, share.
+        rounds or seconds), edge, load, ratio. `routes.parquet`: learner, step, end, route, share. With queues,
+        `queues.parquet` has a row for every learner, step and edge with vehicles: learner, step, end, edge, on_road,
+        in_queue, waiting.
         """
         import pyarrow as pa
         from pyarrow import parquet
+
+        def part(played: Played, step: Any, columns: dict[str, Any]) -> "pa.Table":
+            label = pa.DictionaryArray.from_arrays(np.zeros(len(step), dtype=np.int32), pa.array([played.label]))
+            when = {"step": step.astype(np.int32), "end": self.step_ends[step]}
+            return pa.table({"learner": label, **when, **columns})
 
         def rows(values: dict[str, str], of: str, name: str) -> "pa.Table":
             tables = []
@@ -153,11 +168,18 @@ class Record:
                 step, place = np.nonzero(first)
                 columns = {column: getattr(played, source)[step, place] for column, source in values.items()}
                 numbers = (self.edges if of == "edges" else np.arange(len(self.routes), dtype=np.int32))[place]
-                label = pa.DictionaryArray.from_arrays(np.zeros(len(step), dtype=np.int32), pa.array([played.label]))
-                when = {"step": step.astype(np.int32), "end": self.step_ends[step]}
-                tables.append(pa.table({"learner": label, **when, name: numbers, **columns}))
+                tables.append(part(played, step, {name: numbers, **columns}))
             return pa.concat_tables(tables).unify_dictionaries()
 
+        queues = []
+        for played in self.learners:
+            if played.standing is not None:
+                step, place = played.standing.present()
+                vehicles = {name: getattr(played.standing, of)[step, place] for name, of in COLUMNS.items()}
+                queues.append(part(played, step, {"edge": self.edges[place], **vehicles}))
+        if queues:
+            table = pa.concat_tables(queues).unify_dictionaries()
+            parquet.write_table(table, folder / QUEUES, compression="zstd")
         loads = rows({"load": "loads", "ratio": "ratios"}, "edges", "edge")
         parquet.write_table(loads, folder / EDGES, compression="zstd")
         parquet.write_table(rows({"share": "shares"}, "routes", "route"), folder / ROUTES, compression="zstd")
@@ -173,6 +195,8 @@ class Record:
             "references": {name: _plain(values) for name, values in self.references.items()},
             "learners": [
                 {"label": played.label, "informed": played.informed}
+                | {"physics": played.physics, "notices": list(played.notices)}
+                | {"jam_density_per_km": None if played.standing is None else played.standing.jam_density_per_km}
                 | {name: _told(getattr(played, name)) for name in (*_CURVES, *_OPTIONAL, "regret")}
                 for played in self.learners
             ],
@@ -191,10 +215,11 @@ class Record:
             ends = floats(content["step_ends"], "step_ends")
             edges = np.array(wholes(content["edges"], "edges", _MOST_NUMBER), dtype=np.int32)
             routes = tuple(tuple(wholes(route, "routes", _MOST_NUMBER)) for route in content["routes"])
-            cells = len(ends) * (2 * len(edges) + len(routes)) * len(content["learners"])
+            queues = any(one.get("jam_density_per_km") is not None for one in content["learners"])
+            cells = len(ends) * ((5 if queues else 2) * len(edges) + len(routes)) * len(content["learners"])
             if cells > MOST_CELLS:
                 raise InputError(f"steps, edges, routes and learners make {cells:,} cells, at most {MOST_CELLS:,}")
-            loads, shares = read_table(source / EDGES), read_table(source / ROUTES)
+            tables = [read_table(source / name) for name in (EDGES, ROUTES, *([QUEUES] if queues else []))]
             return cls(
                 text(content["title"], "title"),
                 _clock(content["clock"]),
@@ -203,7 +228,7 @@ class Record:
                 ends,
                 edges,
                 routes,
-                tuple(_played(one, len(ends), edges, len(routes), loads, shares) for one in content["learners"]),
+                tuple(_played(one, len(ends), edges, len(routes), *tables) for one in content["learners"]),
                 network,
                 {name: floats(values, name, missing=True) for name, values in content["references"].items()},
                 number(content.get("start", 0.0), "start"),
@@ -214,6 +239,7 @@ _CURVES = ("route_values", "curve", "lower", "upper")
 _OPTIONAL = ("quantiles", "overall")
 _MOST_ARMS = 100_000  # each is drawn, also those that nobody used
 _MOST_NUMBER = (1 << 31) - 1
+_MOST_NOTICES = 100
 
 
 def _clock(word: Any) -> Literal["rounds", "seconds"]:
@@ -222,8 +248,10 @@ def _clock(word: Any) -> Literal["rounds", "seconds"]:
     return "seconds" if word == "seconds" else "rounds"
 
 
-def _played(one: Any, steps: int, edges: NDArray[np.int32], routes: int, loads: Any, shares: Any) -> Played:
-    """Return a learner's part from its entry in the JSON file and its rows of the two tables."""
+def _played(
+    one: Any, steps: int, edges: NDArray[np.int32], routes: int, loads: Any, shares: Any, queues: Any = None
+) -> Played:
+    """Return a learner's part from its entry in the JSON file and its rows of the tables."""
     label = text(one["label"], "label")
     load, ratio, share = np.zeros((steps, len(edges))), np.ones((steps, len(edges))), np.zeros((steps, routes))
     mine = _rows_of(loads, label)
@@ -241,6 +269,15 @@ def _played(one: Any, steps: int, edges: NDArray[np.int32], routes: int, loads: 
     curves |= {name: floats(one[name], name) for name in _OPTIONAL if one.get(name) is not None}
     if one.get("regret") is not None:
         curves["regret"] = Curve(*(floats(values, "regret", missing=True) for values in one["regret"]))
+    # Records of earlier versions have no physics, no notices and no queues.
+    if one.get("jam_density_per_km") is not None:
+        jam_density = number(one["jam_density_per_km"], "jam_density_per_km")
+        curves["standing"] = RoadQueues.read(_rows_of(queues, label), steps, edges, jam_density)
+    notices = one.get("notices", [])
+    if not isinstance(notices, list) or len(notices) > _MOST_NOTICES:
+        raise InputError(f"notices must be a list of at most {_MOST_NOTICES} texts, got {notices!r:.40}")
+    curves["physics"] = text(one.get("physics", ""), "physics")
+    curves["notices"] = tuple(text(notice, "notices") for notice in notices)
     return Played(label, truth(one["informed"], "informed"), load, ratio, share, **curves)
 
 

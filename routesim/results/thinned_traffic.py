@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 
 from routesim.arrays import Floats, Ints
 from routesim.results.run import Scalar
+from routesim.results.standing import thinned
 from routesim.rounds.trace import PERCENTILES
 from routesim.storage import reading
 from routesim.storage.folders import write_json
+from routesim.traffic.engines.window import Window
 from routesim.traffic.result import Traffic
 
 MOST_STEPS = 96
@@ -35,6 +37,7 @@ _ARRAYS = (
     "route_totals",
     "quantiles",
 )
+_STANDING = ("standing_at", "standing")
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +49,9 @@ class TrafficRun:
     entries), and `load_seconds` the travel times of those who entered, added up, without noise. Route r, one of the
     most driven, has the edges `route_edges[route_ends[r]:route_ends[r + 1]]`; `plays` has rows (step, route,
     departures), and `route_totals` rows (trips that ended, what they took in all). `quantiles` are the percentiles 0
-    to 100 of the measured travel times in seconds.
+    to 100 of the measured travel times in seconds. With queues `standing_at` has rows (step, edge), and `standing` for
+    each of them the vehicles on the road, in its queue and waiting to enter, and the metres that the queue reaches
+    back from the end of the road: means over the ends of the step's bins.
     """
 
     summary: Mapping[str, Scalar]
@@ -63,6 +68,8 @@ class TrafficRun:
     plays: Ints
     route_totals: Floats
     quantiles: Floats
+    standing_at: Ints | None = None
+    standing: Floats | None = None
 
     @classmethod
     def of(cls, traffic: Traffic, from_s: float, to_s: float, *, first_bin: int = 0, bins: int = 1) -> Self:
@@ -75,9 +82,9 @@ class TrafficRun:
             return np.clip((time_bins.astype(np.int64) - first_bin) // bins, 0, MOST_STEPS - 1)
 
         loads = traffic.loads.copy()
-        last_bin = int(loads[:, 0].max(initial=first_bin))
+        last_bin = int(max(loads[:, 0].max(initial=first_bin), _last_standing(traffic)))
         loads[:, 0] = steps_of(loads[:, 0])
-        steps = int(loads[:, 0].max(initial=0)) + 1
+        steps = int(steps_of(np.array([last_bin]))[0]) + 1
         loads, seconds = _added_up(loads, traffic.load_seconds)
         step, departed, ended = steps_of(traffic.departure_s // traffic.bin_s), traffic.departed, traffic.arrived
         took = traffic.travel_time_s if traffic.trip_cost is None else traffic.trip_cost
@@ -97,6 +104,7 @@ class TrafficRun:
             seconds,
             *_routes(traffic, step, took),
             np.percentile(measured, PERCENTILES) if len(measured) else np.full(len(PERCENTILES), np.nan),
+            *thinned(traffic, range(first_bin, last_bin + 1), _ended(traffic, last_bin), steps_of),
         )
 
     @property
@@ -105,12 +113,17 @@ class TrafficRun:
         ends, edges = self.route_ends.tolist(), self.route_edges.tolist()
         return [tuple(edges[first:last]) for first, last in pairwise(ends)]
 
+    @property
+    def _kept(self) -> tuple[str, ...]:
+        """The names of the arrays that there are."""
+        return _ARRAYS if self.standing is None else (*_ARRAYS, *_STANDING)
+
     def save(self, folder: str | Path) -> None:
         """Write `summary.json` and `traffic.npz` into `folder`."""
         target = Path(folder)
         target.mkdir(parents=True, exist_ok=True)
         with (target / "traffic.npz").open("wb") as stream:
-            np.savez_compressed(stream, **{name: getattr(self, name) for name in _ARRAYS})
+            np.savez_compressed(stream, **{name: getattr(self, name) for name in self._kept})
         write_json(target / "summary.json", {name: getattr(self, name) for name in _TIMES} | dict(self.summary))
 
     @classmethod
@@ -118,10 +131,12 @@ class TrafficRun:
         """Read what `save` wrote."""
         source = Path(folder)
         with reading.reading(source, "traffic"):
-            summary: dict[str, Any] = reading.read_json(source / "summary.json")
+            # Results of versions before there were queues say nothing of physics: they were window counts.
+            summary: dict[str, Any] = {"physics": Window.label} | reading.read_json(source / "summary.json")
             arrays = reading.read_arrays(source / "traffic.npz")
             start_s, bin_s, end_s = (reading.number(summary.pop(name), name) for name in _TIMES)
-            run = cls(summary, start_s, bin_s, end_s, *(arrays[name] for name in _ARRAYS))
+            queues = [arrays[name] for name in _STANDING if any(one in arrays for one in _STANDING)]
+            run = cls(summary, start_s, bin_s, end_s, *(arrays[name] for name in _ARRAYS), *queues)
             run._check()
         return run
 
@@ -134,7 +149,7 @@ class TrafficRun:
             reading.text(self.summary[name], name)
         for name in (*COUNTS, *(self.summary.keys() - texts)):
             reading.number(self.summary[name], name)
-        for name in _ARRAYS:
+        for name in self._kept:
             values, (kind, shape) = getattr(self, name), _SHAPES[name]
             if values.dtype != kind or values.ndim != len(shape):
                 raise ValueError(f"{name} must be {len(shape)}-dimensional {kind.__name__}, got {values.dtype}")
@@ -162,6 +177,15 @@ class TrafficRun:
             "plays must be of steps and routes that there are": self.plays[:, 0].max(initial=0) < steps
             and self.plays[:, 1].max(initial=-1) < routes,
         }
+        if self.standing_at is not None and self.standing is not None:
+            rules["queues must be of steps that there are"] = (
+                len(self.standing_at) == len(self.standing) and self.standing_at[:, 0].max(initial=0) < steps
+            )
+            rules["edges of queues are numbered up to 2^31"] = self.standing_at[:, 1].max(initial=0) < 1 << 31
+            rules["roads hold 0 vehicles or more"] = bool((self.standing >= 0).all())
+            rules["no more vehicles are in a queue than on its road"] = bool(
+                (self.standing[:, 1] <= self.standing[:, 0] + 1e-6).all()
+            )
         for rule, kept in rules.items():
             if not kept:
                 raise ValueError(rule)
@@ -179,7 +203,22 @@ _SHAPES: dict[str, tuple[type, tuple[int | None, ...]]] = {
     "plays": (np.int64, (None, 3)),
     "route_totals": (np.float64, (None, 2)),
     "quantiles": (np.float64, (len(PERCENTILES),)),
+    "standing_at": (np.int64, (None, 2)),
+    "standing": (np.float64, (None, 4)),
 }
+
+
+def _last_standing(traffic: Traffic) -> int:
+    return -1 if traffic.standing is None else int(traffic.standing[:, 0].max(initial=-1))
+
+
+def _ended(traffic: Traffic, last_bin: int) -> int:
+    """Return the first bin at whose end the vehicles were not counted any more."""
+    if traffic.arrived.all():
+        return last_bin + 1  # all had left by then
+    if traffic.until_s < np.inf:
+        return min(last_bin + 1, int(traffic.until_s // traffic.bin_s))
+    return _last_standing(traffic) + 1
 
 
 def _added_up(rows: Ints, seconds: Floats) -> tuple[Ints, Floats]:

@@ -54,7 +54,7 @@ def check(network: RoadNetwork) -> dict[Hashable, int]:
     if len(network.heads) != n_edges:
         raise NetworkError(f"tails and heads must have equal length, got {n_edges} and {len(network.heads)}")
     for column, limits in EDGE_LIMITS.items():
-        values = _vector(getattr(network, column), column, n_edges, np.float64)
+        values = number_row(getattr(network, column), column, n_edges, np.float64)
         put(network, column, values)
         bad = ~((values >= limits.least) & (values <= limits.most))
         if limits.or_unknown:
@@ -70,16 +70,25 @@ def check(network: RoadNetwork) -> dict[Hashable, int]:
         put(network, column, texts)
         if len(texts) != n_edges:
             raise NetworkError(f"{column} must have one text for each of {n_edges} edges, got {len(texts)}")
-        if not all(type(text) is str for text in texts):
+        if not set(map(type, texts)) <= {str}:
             raise NetworkError(f"{column} must hold texts only ('' where unknown)")
-    put(network, "keys", _vector(network.keys, "keys", n_edges, np.int64))
-    put(network, "imputed_bits", _vector(network.imputed_bits, "imputed_bits", n_edges, np.uint8))
+    put(network, "keys", number_row(network.keys, "keys", n_edges, np.int64))
+    put(network, "imputed_bits", number_row(network.imputed_bits, "imputed_bits", n_edges, np.uint8))
     if (network.imputed_bits >= 2 * max(IMPUTED_BITS.values())).any():
         raise NetworkError(f"imputed_bits must be sums of {tuple(IMPUTED_BITS.values())}")
-    put(network, "no_through", _vector(network.no_through, "no_through", n_nodes, np.bool_))
+    put(network, "no_through", number_row(network.no_through, "no_through", n_nodes, np.bool_))
+    # An empty row is the default of a network whose source knows no signals.
+    signals = network.signals if np.size(network.signals) else np.zeros(n_nodes, dtype=np.bool_)
+    put(network, "signals", number_row(signals, "signals", n_nodes, np.bool_))
     for text in ("crs", "name", "attribution"):
         if not isinstance(getattr(network, text), str):
             raise NetworkError(f"{text} must be a text, got {getattr(network, text)!r}")
+    counts = network.left_out
+    if not isinstance(counts, Mapping) or not all(
+        isinstance(what, str) and type(n) is int and n >= 0 for what, n in counts.items()
+    ):
+        raise NetworkError("left_out must hold a count, at least 0, for each text")
+    put(network, "left_out", dict(counts))
     _check_keys(network)
     _check_places(network)
     return index
@@ -103,14 +112,14 @@ def _check_places(network: RoadNetwork) -> None:
     """Check coordinates of nodes and lines of edges."""
     put = object.__setattr__
     n_nodes, n_edges = len(network.labels), len(network.tails)
-    put(network, "x", _vector(network.x, "x", n_nodes, np.float64))
-    put(network, "y", _vector(network.y, "y", n_nodes, np.float64))
+    put(network, "x", number_row(network.x, "x", n_nodes, np.float64))
+    put(network, "y", number_row(network.y, "y", n_nodes, np.float64))
     known = ~np.isnan(network.x)
     if not np.array_equal(known, ~np.isnan(network.y)):
         i = int(np.argmax(known == np.isnan(network.y)))
         raise NetworkError(f"node {network.labels[i]!r} has only one of its two coordinates")
     _check_range(network, network.x[known], network.y[known], "node", np.flatnonzero(known))
-    offsets = _vector(network.shape_offsets, "shape_offsets", n_edges + 1, np.int64)
+    offsets = number_row(network.shape_offsets, "shape_offsets", n_edges + 1, np.int64)
     shape = _array(network.shape_xy, "shape_xy", np.float64)
     if shape.ndim != 2 or shape.shape[1] != 2:
         raise NetworkError(f"shape_xy must have two columns, got shape {shape.shape}")
@@ -179,7 +188,8 @@ def _array(values: ArrayLike, what: str, dtype: Any) -> NDArray[Any]:
     return array
 
 
-def _vector(values: ArrayLike, what: str, n: int, dtype: Any) -> NDArray[Any]:
+def number_row(values: ArrayLike, what: str, n: int, dtype: Any) -> NDArray[Any]:
+    """Return a copy of `n` values as one row of this type; `what` names them in errors."""
     array = _array(values, what, dtype)
     if array.shape != (n,):
         raise NetworkError(f"{what} must have {n} values in one row, got shape {array.shape}")

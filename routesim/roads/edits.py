@@ -11,6 +11,7 @@ from routesim.errors import NetworkError
 from routesim.roads.columns import EDGE_NUMBERS
 from routesim.roads.importers.assemble import number_parallel
 from routesim.roads.network import RoadNetwork
+from routesim.roads.signal_times import SignalTimes
 
 
 def subnetwork(network: RoadNetwork, edges: NDArray[Any], nodes: NDArray[Any] | None = None) -> RoadNetwork:
@@ -30,6 +31,8 @@ def subnetwork(network: RoadNetwork, edges: NDArray[Any], nodes: NDArray[Any] | 
         x=network.x[kept],
         y=network.y[kept],
         no_through=network.no_through[kept],
+        signals=network.signals[kept],
+        signal_times=network.signal_times.renumbered(_numbers(network, edges)),
         tails=position[network.tails[edges]].astype(np.int32),
         heads=position[network.heads[edges]].astype(np.int32),
         keys=network.keys[edges],
@@ -66,8 +69,10 @@ def consolidate(network: RoadNetwork, tolerance_m: float) -> RoadNetwork:
     """Merge the ends of every link of at most `tolerance_m` metres, and what those ends are merged with.
 
     A merged junction keeps the label of its first node and lies at the mean place of all. Links within it
-    that are not longer than the tolerance disappear with their travel time; longer ones become loops. Nodes
-    marked `no_through` and links of unknown length stay.
+    that are not longer than the tolerance disappear with their travel time; longer ones become loops. It has
+    signals where any of its nodes has. It keeps a known programme if no movement of it begins or ends on a link that
+    disappears, and no other node merged with it has signals without one. Nodes marked `no_through` and links of
+    unknown length stay.
     """
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
@@ -104,6 +109,8 @@ def consolidate(network: RoadNetwork, tolerance_m: float) -> RoadNetwork:
         x=x,
         y=y,
         no_through=network.no_through[first],
+        signals=np.bincount(member_of, weights=network.signals, minlength=len(first)) > 0,
+        signal_times=_whole_programmes(network, edges, member_of),
         tails=new_tails.astype(np.int32),
         heads=new_heads.astype(np.int32),
         keys=number_parallel(new_tails, new_heads),
@@ -111,6 +118,27 @@ def consolidate(network: RoadNetwork, tolerance_m: float) -> RoadNetwork:
         shape_offsets=shape_offsets,
         **_kept(network, edges),
     )
+
+
+def _numbers(network: RoadNetwork, edges: Ints) -> Ints:
+    """Return what each edge is called once only `edges` are left, -1 for those that are gone."""
+    numbers = np.full(network.n_edges, -1, dtype=np.int64)
+    numbers[edges] = np.arange(len(edges))
+    return numbers
+
+
+def _whole_programmes(network: RoadNetwork, edges: Ints, member_of: Ints) -> SignalTimes:
+    """Return the known programmes of those merged junctions in which nothing of them is lost."""
+    times, numbers = network.signal_times, _numbers(network, edges)
+    if not len(times):
+        return times
+    known = np.zeros(network.n_nodes, dtype=np.bool_)
+    known[network.heads[times.edge]] = True
+    torn = np.zeros(int(member_of.max()) + 1, dtype=np.bool_)
+    lost = (numbers[times.edge] < 0) | ((times.to >= 0) & (numbers[times.to] < 0))
+    torn[member_of[network.heads[times.edge[lost]]]] = True
+    torn[member_of[network.signals & ~known]] = True
+    return times.renumbered(np.where(torn[member_of[network.heads]], -1, numbers), numbers)
 
 
 def _kept(network: RoadNetwork, edges: Ints) -> dict[str, Any]:

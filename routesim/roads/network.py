@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Hashable
-from dataclasses import dataclass, fields
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,7 @@ from routesim.arrays import Bools, Floats, Ints, Ints32
 from routesim.errors import NetworkError
 from routesim.roads.columns import IMPUTED_BITS, check, index_labels
 from routesim.roads.places import GEOGRAPHIC, NodeTree, nearest_node
+from routesim.roads.signal_times import SignalTimes
 
 if TYPE_CHECKING:
     import geopandas as gpd
@@ -34,13 +35,17 @@ class RoadNetwork:
 
     Nodes: `x` and `y` are longitude and latitude in degrees while `crs` is "EPSG:4326", otherwise planar
     coordinates in metres; NaN where a node came without. `no_through` marks zones of TNTP networks: a trip
-    may start or end there and never pass through.
+    may start or end there and never pass through. `signals` marks the nodes with traffic signals, none unless given;
+    `signal_times` holds their programmes where they are known.
 
     Edges: `length_m` and `speed_kph` may be NaN (unknown); `free_flow_s`, `lanes`, `capacity_vph` (vehicles
     an hour in this direction), `bpr_alpha` and `bpr_beta` are always known. `names` and `highways` hold the
     street's name and class, "" where unknown. `keys` tells parallel edges apart. The line of edge `e` is
     `shape_xy[shape_offsets[e]:shape_offsets[e + 1]]`, empty where unknown. What a rule filled in is marked:
     see `imputed`. The rules are in `routesim.roads.importers.defaults`.
+
+    `left_out` counts what the import of OpenStreetMap data did not take, such as ways closed to cars. It is kept in
+    .npz files only, and two networks are equal whatever it says.
 
     >>> import networkx as nx
     >>> graph = nx.DiGraph()
@@ -69,13 +74,19 @@ class RoadNetwork:
     shape_offsets: Ints
     imputed_bits: NDArray[np.uint8]
     no_through: Bools
+    signals: Bools = field(default_factory=lambda: np.empty(0, dtype=np.bool_))
+    signal_times: SignalTimes = field(default_factory=SignalTimes)
     crs: str = GEOGRAPHIC
     name: str = ""
     attribution: str = ""
+    left_out: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Check every rule above; nothing invalid can be built."""
         self.__dict__["_index"] = check(self)
+        if not isinstance(self.signal_times, SignalTimes):
+            raise NetworkError(f"signal_times must be SignalTimes, got {type(self.signal_times).__name__}")
+        self.signal_times.check_roads(self.tails, self.heads, self.signals)
         self._freeze()
 
     def _freeze(self) -> None:
@@ -192,6 +203,8 @@ class RoadNetwork:
     def equals(self, other: RoadNetwork) -> bool:
         """Tell whether every label, array and text of two networks is the same."""
         for f in fields(self):
+            if f.name == "left_out":
+                continue
             mine, theirs = getattr(self, f.name), getattr(other, f.name)
             if isinstance(mine, np.ndarray):
                 same = mine.dtype == theirs.dtype and np.array_equal(mine, theirs, equal_nan=mine.dtype.kind == "f")
@@ -269,6 +282,13 @@ class RoadNetwork:
         return from_gmns(folder, **options)
 
     @classmethod
+    def from_sumo(cls, path: str | Path, **options: Any) -> RoadNetwork:
+        """Read a SUMO net, .net.xml or .net.xml.gz; see `routesim.roads.importers.sumo`."""
+        from routesim.roads.importers.sumo import from_sumo
+
+        return from_sumo(path, **options)
+
+    @classmethod
     def from_geopackage(cls, path: str | Path, **options: Any) -> RoadNetwork:
         """Read what `to_geopackage` wrote."""
         from routesim.roads.importers.geopackage import from_geopackage
@@ -311,3 +331,9 @@ class RoadNetwork:
         from routesim.roads.importers.tables import to_geopackage
 
         to_geopackage(self, path)
+
+    def to_sumo(self, folder: str | Path) -> Path:
+        """Write a SUMO net and its plain XML into a new folder; see `routesim.roads.importers.sumo_export`."""
+        from routesim.roads.importers.sumo_export import to_sumo
+
+        return to_sumo(self, folder)

@@ -50,7 +50,7 @@ _NOISE_BLOCK = 1 << 15
 class Observation(NamedTuple):
     """What anyone can see before a round: its number, the last `window` actions (oldest first), the counts, the pair.
 
-    `counts` is a read-only view that changes with the next step; copy it to keep it. `pair` says which pair of ends
+    `counts` is a read-only view that changes with the next step; copy it to keep it. `pair` says which OD pair
     the round serves, and is 0 where there is only one. `features` has one row per edge where rounds have contexts.
     """
 

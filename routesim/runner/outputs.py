@@ -4,6 +4,7 @@
     summary.json      the table in numbers, the verdict in words, versions, seed, hash; what varies is under "times"
     rounds.parquet    the thinned trace of every run
     edges.parquet     loads of edges over time, by learner
+    queues.parquet    with queues: vehicles on edges, in their queues and waiting to enter, over time
     routes.geojson    the routes, with their shares
     regret.png        the curves with their bands
     map.html          the page
@@ -79,6 +80,7 @@ class ReportJob:
             "summary": {
                 **about_scenario(self.scenario, self.name),
                 "verdict": said.verdict,
+                **({"physics": said.physics, "notices": said.notices} if said.physics else {}),
                 "table": [plain(row) for row in said.table],
             },
             "heading": said.heading,

@@ -102,7 +102,7 @@ def simulator(scenario: TrafficScenario) -> TrafficSimulator:
     demand = scenario.traffic.demand
     bin_s = bin_seconds(demand.end_s - demand.start_s)
     key = (fingerprint(scenario), "simulator")
-    return _remembered(key, lambda: scenario.traffic.simulator(scenario.rounds, bin_s=bin_s))
+    return _remembered(key, lambda: scenario.traffic.simulator(scenario.rounds, scenario.incidents, bin_s=bin_s))
 
 
 def city_environment(scenario: CityScenario) -> RoundEnvironment:
@@ -136,19 +136,27 @@ def _world(unit: Unit) -> tuple[RoundEnvironment, Comparator]:
     )
 
 
+def replication_seed(scenario: TrafficScenario, replication: int) -> int:
+    """Return the seed of a replication; they differ in all that chance decides: trips, noise, the router's choices."""
+    stream = np.random.SeedSequence(scenario.seed, spawn_key=(replication,))
+    return int(stream.generate_state(1, np.uint64)[0]) >> 1
+
+
+def measured_times(scenario: TrafficScenario) -> tuple[float, float]:
+    """Return from when to when a trip departs to be measured."""
+    roads = scenario.traffic
+    return roads.measure_from_s, np.inf if roads.measure_to_s is None else roads.measure_to_s
+
+
 def _drive(unit: Unit, scenario: TrafficScenario, progress: Progress | None) -> TrafficRun:
-    # Replications differ in everything that chance decides: trips, noise, and the router's own choices.
-    stream = np.random.SeedSequence(scenario.seed, spawn_key=(unit.replication,))
-    seed = int(stream.generate_state(1, np.uint64)[0]) >> 1
-    roads, world = scenario.traffic, simulator(scenario)
+    seed, world = replication_seed(scenario, unit.replication), simulator(scenario)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CapacityWarning)  # the summary has its figures
         traffic = world.run(scenario.learners[unit.learner].make(), seed)
     if progress:
         progress(unit.total)
-    to_s = np.inf if roads.measure_to_s is None else roads.measure_to_s
     # The bin in which the demand begins is the same for all units.
-    return TrafficRun.of(traffic, roads.measure_from_s, to_s, first_bin=int(world.demand.start_s // world.bin_s))
+    return TrafficRun.of(traffic, *measured_times(scenario), first_bin=int(world.demand.start_s // world.bin_s))
 
 
 _MEMORY: OrderedDict[tuple[Any, ...], Any] = OrderedDict()

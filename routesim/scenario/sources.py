@@ -37,6 +37,10 @@ class RoadEdge(Frozen):
         None, ge=0, le=1e12, description="how much slower the road is at capacity, as a share"
     )
     bpr_beta: float | None = Field(None, ge=0, le=20, description="how steeply it slows down")
+    length_m: float | None = Field(
+        None, ge=0, le=1e9, description="metres; where roads queue, one without a length holds any number of vehicles"
+    )
+    lanes: float | None = Field(None, ge=1e-3, le=1e4, description="lanes in this direction, one unless given")
     name: str = Field("", max_length=200, description="what people call it")
 
 
@@ -91,7 +95,9 @@ class RoadSource(Frozen):
             return RoadNetwork.from_place(self.place)
         graph = nx.MultiDiGraph()
         for edge in self.edges or ():
-            known: dict[str, Any] = edge.model_dump(exclude_none=True, exclude={"tail", "head"})
+            known: dict[str, Any] = edge.model_dump(exclude_none=True, exclude={"tail", "head", "lanes"})
+            if edge.lanes is not None:
+                known["lanes_one_way"] = edge.lanes
             graph.add_edge(edge.tail, edge.head, **known)
         for label in graph.nodes:
             if str(label) in self.nodes:

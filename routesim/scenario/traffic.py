@@ -1,5 +1,6 @@
 """Scenarios in continuous time: vehicles that depart, drive and congest some roads."""
 
+from collections.abc import Sequence
 from typing import ClassVar, Literal, Self
 
 import numpy as np
@@ -9,6 +10,7 @@ from routesim.errors import InputError
 from routesim.scenario.base import LEARNERS, Scenario
 from routesim.scenario.choices import CongestionChoice, PhysicsChoice, RouterChoice, TravellersChoice
 from routesim.scenario.demands import DemandChoice
+from routesim.scenario.incidents import IncidentChoice
 from routesim.scenario.sources import RoadSource
 from routesim.traffic.simulator import TrafficSimulator
 from routesim.travellers.features import RoadFeatures
@@ -47,7 +49,9 @@ class TrafficRoads(RoadSource):
             )
         return self
 
-    def simulator(self, vehicles: int | None, *, bin_s: float | None = None) -> TrafficSimulator:
+    def simulator(
+        self, vehicles: int | None, incidents: Sequence[IncidentChoice] = (), *, bin_s: float | None = None
+    ) -> TrafficSimulator:
         """Return the simulator, with so many vehicles expected in all if given."""
         network = self.network()
         costs = None
@@ -66,6 +70,7 @@ class TrafficRoads(RoadSource):
             reroute_s=self.reroute_s,
             bin_s=bin_s,
             trip_costs=costs,
+            incidents=[one.make(network) for one in incidents],
         )
 
 
@@ -78,6 +83,9 @@ class TrafficScenario(Scenario):
     )
     learners: tuple[RouterChoice, ...] = LEARNERS
     traffic: TrafficRoads = Field(description="the roads and the demand")
+    incidents: tuple[IncidentChoice, ...] = Field(
+        (), max_length=1000, description="roads that lose capacity or are closed for some time"
+    )
     section: ClassVar[str] = "traffic"
     fix: ClassVar[str] = "add [traffic.travellers]"
 

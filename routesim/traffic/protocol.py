@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from routesim.arrays import Floats, Ints, Ints32
+from routesim.arrays import Bools, Floats, Ints, Ints32
 from routesim.demand.demand import Demand
 from routesim.errors import RouteError
 from routesim.roads.network import RoadNetwork
@@ -69,12 +69,19 @@ class Routes(NamedTuple):
         edges = np.array([edge for path in paths for edge in path], dtype=np.int32)
         return cls(np.concatenate(([0], np.cumsum(lengths))), edges, np.asarray(which, dtype=np.int64))
 
+    def without(self, closed: Bools) -> "Routes":
+        """Return the same routes with GREEDY in place of every path over a closed edge."""
+        crosses = np.zeros(len(self.indptr), dtype=np.bool_)  # the last entry stands for those without a path
+        np.logical_or.at(crosses, np.repeat(np.arange(len(self.indptr) - 1), np.diff(self.indptr)), closed[self.edges])
+        return self._replace(which=np.where(crosses[np.maximum(self.which, -1)], GREEDY, self.which))
+
 
 class Driven(NamedTuple):
     """Edges driven to their end, in order of that end: whose, where on its path, at which count, and how long.
 
     `costs` are what the edges cost the travellers, and `kinds` what kinds of trips they were on. Where the simulator
-    has no `trip_costs`, costs are seconds and there are no kinds.
+    has no `trip_costs`, costs are seconds and there are no kinds. Where roads queue, counts are the vehicles met on the
+    road, and `queued` are those of them who had reached its end and could not leave it.
     """
 
     vehicles: Ints
@@ -85,6 +92,7 @@ class Driven(NamedTuple):
     travel_time_s: Floats
     costs: Floats
     kinds: Ints32 | None = None
+    queued: Ints32 | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,18 +100,20 @@ class Lessons:
     """What all driven edges taught so far, by (edge, bin of the count): a live view.
 
     Bin k holds the counts from `bin_starts[k]` up to the next start. An edge counts once it has been driven to
-    its end, so the order in which vehicles entered does not matter.
+    its end, so the order in which vehicles entered does not matter. Counts are the entries of the window, or where
+    roads queue the vehicles on the road, which predict its travel time best there (`docs/measurements.md`).
     """
 
     bin_starts: Ints
     visits: Ints
     sums: Floats
     squares: Floats
+    counted: Literal["entries", "vehicles"] = "entries"
 
 
 @dataclass(frozen=True, eq=False)
 class TrafficTask:
-    """What a router is told at the start. Routers other than informed ones leave `time_at` and `multiplier` alone.
+    """What a router is told at the start. Uninformed routers leave `time_at`, `multiplier` and `static_roads` alone.
 
     Of `trip_costs` they may know the travellers and the features; theta and the costs are for informed ones.
     """
@@ -116,6 +126,8 @@ class TrafficTask:
     counts: Callable[[], Ints32]  # the counts of all edges at the present moment
     time_at: Callable[[NDArray[np.integer]], Floats]  # counts of all edges -> their travel times
     multiplier: Callable[[NDArray[np.integer], NDArray[np.integer]], Floats]  # edges, their counts -> time / free flow
+    closed: Callable[[], Bools]  # which edges are closed at the present moment
+    static_roads: Callable[[], RoadNetwork]  # the roads as static plans should see them, with their BPR curves
     trip_costs: TripCosts | None = None
 
 

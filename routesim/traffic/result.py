@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from routesim.arrays import Floats, Ints, Ints32
 from routesim.demand.demand import Demand
 from routesim.errors import InputError
+from routesim.roads.incidents import Incident
 from routesim.roads.network import RoadNetwork
 from routesim.storage.folders import write_folder, write_json
 
@@ -40,9 +41,11 @@ class Traffic:
     `until_s`. `n_events` counts the entries into edges. `physics` says what traffic did to travel times. `load_seconds`
     are, for each row of `loads`, the travel times of those who entered, added up, at the counts they met and without
     noise; with queues the seconds that all vehicles spent on the edge within the bin. With queues `standing` has where
-    vehicles were at the end of each bin, and `forced_moves` counts those that moved out of gridlock by force.
-    `informed` says that the router was told how roads congest. With `trip_costs` in the simulator, `trip_kinds` are the
-    rows of their `kinds` and `trip_cost` is what each trip that ended cost its traveller."""
+    vehicles were at the end of each bin, `jam_density_per_km` is how many stand on a kilometre of one lane, `wave_kph`
+    is the speed at which a jam dissolves, and `forced_moves` counts those that moved out of gridlock by force.
+    `incidents` are those of the simulator. `informed` says that the router was told how roads congest. With
+    `trip_costs` in the simulator, `trip_kinds` are the rows of their `kinds` and `trip_cost` is what each trip that
+    ended cost its traveller."""
 
     network: RoadNetwork
     demand: Demand
@@ -66,6 +69,9 @@ class Traffic:
     physics: str = "window count"
     forced_moves: int = 0
     standing: Ints32 | None = None  # rows of (time bin, edge, on the road, in its queue, waiting to enter), by bin
+    incidents: tuple[Incident, ...] = ()
+    jam_density_per_km: float | None = None
+    wave_kph: float | None = None
     informed: bool = False
     trip_kinds: NDArray[np.int32] | None = None
     trip_cost: Floats | None = None
@@ -180,6 +186,7 @@ class Traffic:
         chosen = self.measured(from_s, to_s)
         times = chosen[np.isfinite(chosen)]
         mean = float(times.mean()) if len(times) else float("nan")
+        above = self.over_capacity()
         numbers: dict[str, Any] = {
             "router": self.router,
             "seed": self.seed,
@@ -191,13 +198,20 @@ class Traffic:
             "arrived_share": float(self.arrived.mean()) if self.n_vehicles else 1.0,
             "physics": self.physics,
             "forced_moves": self.forced_moves,
-            "roads_above_capacity": above.n_edges if (above := self.over_capacity()) else 0,
+            "roads_above_capacity": 0 if above is None else above.n_edges,
             "edge_entries": self.n_events,
             "measured_trips": len(times),
             "measured_unfinished": len(chosen) - len(times),
             "mean_travel_time_s": mean,
             "total_travel_time_s": float(times.sum()),
         }
+        if above is not None:
+            numbers |= {"worst_edge_above_capacity": above.worst, "worst_ratio_above_capacity": above.ratio}
+        if self.standing is not None:
+            late = ~self.departed & (self.departure_s < self.until_s)
+            numbers["waiting_to_enter"] = int(late.sum())
+        if self.jam_density_per_km is not None:
+            numbers["jam_density_per_km"] = self.jam_density_per_km
         if self.trip_cost is not None:
             numbers["mean_cost"] = float(np.nanmean(self.measured_cost(from_s, to_s))) if len(times) else float("nan")
         if references:
@@ -217,13 +231,18 @@ class Traffic:
         return OverCapacity(len(above), int(edges[worst]), float(ratio[worst])) if len(above) else None
 
     def save(self, folder: str | Path) -> None:
-        """Write trips.parquet, loads.parquet and summary.json into a new folder, or replace an earlier result."""
+        """Write trips.parquet, loads.parquet and summary.json into a new folder, or replace an earlier result.
+
+        With queues, queues.parquet has where vehicles were at the end of each bin of time.
+        """
 
         def write(target: Path) -> None:
             from pyarrow import parquet
 
             parquet.write_table(self._trips_table(), target / "trips.parquet")
             parquet.write_table(self._loads_table(), target / "loads.parquet")
+            if self.standing is not None:
+                parquet.write_table(self._queues_table(self.standing), target / "queues.parquet")
             known = {k: v for k, v in self.summary().items() if not (isinstance(v, float) and np.isnan(v))}
             write_json(target / "summary.json", known)
 
@@ -257,3 +276,10 @@ class Traffic:
                 "seconds": self.load_seconds,
             }
         )
+
+    def _queues_table(self, standing: Ints32) -> "pa.Table":
+        import pyarrow as pa
+
+        time_bin, edge, on, queued, outside = standing.T
+        columns = {"edge": edge, "on_road": on, "in_queue": queued, "waiting": outside}
+        return pa.table({"end_s": (time_bin + 1) * self.bin_s, **columns})

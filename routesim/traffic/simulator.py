@@ -1,17 +1,18 @@
 """TrafficSimulator: vehicles on the roads in continuous time, sent by a router, through an engine of some physics."""
 
 import warnings
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from routesim.arrays import Floats
+from routesim.arrays import Floats, Ints
 from routesim.checks import HORIZON_S, LATEST_S, number, seconds
 from routesim.congestion import CongestionFunction
 from routesim.demand.demand import Demand, Trips
 from routesim.errors import CapacityWarning, InputError
+from routesim.roads.incidents import Incident, change_times, shares_at
 from routesim.roads.network import RoadNetwork
 from routesim.traffic.engines.base import Physics, Setting
 from routesim.traffic.engines.window import Window
@@ -39,7 +40,8 @@ class TrafficSimulator:
     factor with mean 1, drawn for each vehicle and edge. `reroute_share` of the vehicles look for a better way, at
     present counts, at the first junction `reroute_s` seconds after their last choice. With `trip_costs` every vehicle
     has a traveller of some kind, to whom seconds on an edge have a cost of their own; it is what routers that want
-    feedback are paid for every edge driven, and `Traffic.trip_cost` adds it up.
+    feedback are paid for every edge driven, and `Traffic.trip_cost` adds it up. With `incidents` roads lose capacity or
+    are closed for some time, see `Incident`.
 
     >>> import networkx as nx
     >>> import routesim as rs
@@ -67,6 +69,7 @@ class TrafficSimulator:
         reroute_s: float = 60.0,
         bin_s: float | None = None,
         trip_costs: TripCosts | None = None,
+        incidents: Sequence[Incident] = (),
     ) -> None:
         for name, value in (("window_s", window_s), ("bin_s", bin_s), ("reroute_s", reroute_s)):
             if value is not None:
@@ -81,6 +84,11 @@ class TrafficSimulator:
                 f"trip_costs need features of all {network.n_edges} edges in their order, got those of "
                 f"{trip_costs.features.n_edges}; give RoadFeatures(network, range(network.n_edges), ...)"
             )
+        for incident in incidents:
+            if not isinstance(incident, Incident):
+                raise InputError(f"incidents are a list of rs.Incident(...), got {type(incident).__name__}")
+            incident.check(network.n_edges)
+        self.incidents = tuple(incidents)
         self.trip_costs = trip_costs
         self.network = network
         self.demand = demand
@@ -100,11 +108,11 @@ class TrafficSimulator:
         seed gives the same numbers: trips, noise and the router have generators of their own.
         """
         traffic = Simulation(self, as_router(router), seed, until_s).run()
-        _warn_of_depth(traffic)
+        warn_of_depth(traffic)
         return traffic
 
 
-def _warn_of_depth(traffic: Traffic) -> None:
+def warn_of_depth(traffic: Traffic) -> None:
     """Warn where the model was out of its depth."""
     if traffic.physics == Window.label:
         above = traffic.over_capacity()
@@ -117,7 +125,7 @@ def _warn_of_depth(traffic: Traffic) -> None:
                 CapacityWarning,
                 stacklevel=3,
             )
-    elif traffic.forced_moves:
+    elif traffic.forced_moves or (traffic.until_s == np.inf and not traffic.arrived.all()):
         stuck = int((~traffic.arrived).sum())
         warnings.warn(
             f"gridlock: {traffic.forced_moves} moves were forced after vehicles had been stuck, and {stuck} of "
@@ -147,9 +155,12 @@ def check_intervals(departure_s: Floats, interval_s: float) -> None:
         )
 
 
-def check_arrivals(arrival_s: Floats, until_s: float) -> None:
-    """Refuse traffic that came to a standstill for so long that times lost their meaning."""
-    late = np.flatnonzero(~(arrival_s <= HORIZON_S))
+def check_arrivals(arrival_s: Floats, until_s: float, *, may_lock: bool) -> None:
+    """Refuse traffic that came to a standstill for so long that times lost their meaning.
+
+    Where roads hold vehicles back, some may be locked for good and never arrive, of which the run warns.
+    """
+    late = np.flatnonzero(~(arrival_s <= HORIZON_S) & ~(np.isnan(arrival_s) & may_lock))
     if until_s == np.inf and len(late):
         raise InputError(
             f"vehicle {late[0]} arrives at {arrival_s[late[0]]:g} s, later than {HORIZON_S:g} s, where times can no "
@@ -187,7 +198,11 @@ class Simulation:
             feedback=router.feedback,
             trip_costs=costs,
             kinds=None if costs is None else costs.draw(np.random.default_rng(kind_stream), n),
+            incidents=simulator.incidents,
         )
+        self.closed = np.zeros(simulator.network.n_edges, dtype=np.bool_)
+        self._changes = change_times(simulator.incidents)
+        self._detoured = np.empty(0, dtype=np.int64)  # vehicles that were routed around closed roads before departure
         self.engine = simulator.physics.engine(self.setting)
         self.now_s = 0.0
         task = TrafficTask(
@@ -199,6 +214,8 @@ class Simulation:
             lambda: self.engine.counts(self.now_s),
             self.engine.time_at,
             self.engine.multiplier,
+            lambda: self.closed,
+            lambda: simulator.physics.static_roads(simulator.network),
             costs,
         )
         router.start(task, np.random.default_rng(router_stream))
@@ -222,22 +239,27 @@ class Simulation:
             check_intervals(departure_s, interval)
         n, asked, pause = len(departure_s), 0, np.inf
         if n and interval is None:
-            yield from self._ask(0, n, float(departure_s[0]))
+            yield from self._ask(np.arange(n), float(departure_s[0]))
         elif n and interval:
             pause = float(departure_s[0])
         while True:
-            stop = self.engine.run(min(pause, self.until_s))
-            if stop.reason == "over" or (stop.reason == "time" and pause >= self.until_s):
+            change = self._changes[0] if self._changes else np.inf
+            stop = self.engine.run(min(pause, self.until_s, change))
+            if stop.reason == "time" and min(pause, change) >= self.until_s:
                 break
-            if stop.reason == "lesson":
+            if change < self.until_s and (stop.reason == "over" or (stop.reason == "time" and change <= pause)):
+                yield from self._change_roads()
+            elif stop.reason == "over":
+                break
+            elif stop.reason == "lesson":
                 self._learn()
             elif stop.reason == "route":
-                yield from self._ask(stop.vehicle, stop.vehicle + 1, float(departure_s[stop.vehicle]))
+                yield from self._ask(np.array([stop.vehicle]), float(departure_s[stop.vehicle]))
             else:
                 # An interval begins: the router is asked about all who depart within it.
                 following = pause + (interval or 0.0)
                 last = int(np.searchsorted(departure_s, following, side="left"))
-                yield from self._ask(asked, last, pause)
+                yield from self._ask(np.arange(asked, last), pause)
                 asked, pause = last, following if last < n else np.inf
         self._learn()
 
@@ -246,29 +268,48 @@ class Simulation:
         if driven is not None:
             self.router.learn(driven)
 
-    def _ask(self, first: int, last: int, now_s: float) -> Generator[Departures, Routes, None]:
-        """Ask about the vehicles first … last - 1, check the answer and give it to the engine."""
+    def _change_roads(self) -> Generator[Departures, Routes, None]:
+        """Let incidents begin and end; ask again about those whose way leads over closed roads, or was a detour."""
+        now_s = self._changes.pop(0)
+        share = shares_at(self.simulator.incidents, now_s, self.simulator.network.n_edges)
+        self.engine.change(share, now_s, self._changes[0] if self._changes else np.inf)
+        before, self.closed = self.closed, share == 0
+        if not np.array_equal(before, self.closed):
+            detoured = self._detoured[self._detoured >= self.engine.departed()]
+            affected = np.union1d(detoured, self.engine.set_to_cross(self.closed))
+            yield from self._ask(affected, now_s)
+            self._detoured = affected
+
+    def _ask(self, vehicles: Ints, now_s: float) -> Generator[Departures, Routes, None]:
+        """Ask about vehicles, check the answer and give it to the engine.
+
+        Whom the router sends over a closed road all the same takes the quickest way of the moment when he departs.
+        """
         self._learn()
-        if first == last:
+        if not len(vehicles):
             return
         self.now_s = now_s
         setting = self.setting
         departures = Departures(
             now_s,
-            np.arange(first, last),
-            setting.origins[first:last],
-            setting.destinations[first:last],
-            setting.departure_s[first:last],
-            None if setting.kinds is None else setting.kinds[first:last],
+            vehicles,
+            setting.origins[vehicles],
+            setting.destinations[vehicles],
+            setting.departure_s[vehicles],
+            None if setting.kinds is None else setting.kinds[vehicles],
         )
         routes = yield departures
         check_routes(setting.network, routes, departures)
+        if self.closed.any():
+            routes = routes.without(self.closed)
         self.engine.take(departures, routes)
 
     def traffic(self) -> Traffic:
         """Return what happened so far."""
         simulator, happened = self.simulator, self.engine.happened()
-        check_arrivals(happened.arrival_s, self.until_s)
+        check_arrivals(
+            happened.arrival_s, self.until_s, may_lock=happened.standing is not None or bool(self.simulator.incidents)
+        )
         return Traffic(
             network=simulator.network,
             router=type(self.router).__name__,
@@ -283,6 +324,9 @@ class Simulation:
             informed=RouterTraits.of(self.router).informed,
             demand=simulator.demand,
             physics=simulator.physics.label,
+            incidents=simulator.incidents,
+            jam_density_per_km=getattr(simulator.physics, "jam_density_per_km", None),
+            wave_kph=getattr(simulator.physics, "wave_kph", None),
             trip_kinds=self.setting.kinds,
             **happened._asdict(),
         )

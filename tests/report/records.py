@@ -5,6 +5,7 @@ from functools import cache
 
 import networkx as nx
 import numpy as np
+from shapely import LineString
 
 import routesim as rs
 from routesim.results.from_results import record
@@ -87,6 +88,36 @@ def arms() -> Record:
     return played("A congested bandit", environment, 1_920, ["CARMAB-st", "UCB1", "GreedyCongestion"])
 
 
+def bottleneck() -> rs.RoadNetwork:
+    """Two roads of a kilometre and a minute, in line: the first passes 1,800 vehicles an hour, the second half."""
+    graph = nx.MultiDiGraph()
+    places = {"home": np.array((7.40, 43.73)), "bridge": np.array((7.41, 43.735)), "work": np.array((7.42, 43.73))}
+    for place, (x, y) in places.items():
+        graph.add_node(place, x=x, y=y)
+    for tail, head, capacity, name in (("home", "bridge", 1800.0, "First"), ("bridge", "work", 900.0, "Second")):
+        # With a point a third of the way along, the longest piece of a road is beside its number on the map.
+        line = LineString([places[tail], (2 * places[tail] + places[head]) / 3, places[head]])
+        facts = {"length_m": 1000.0, "free_flow_s": 60.0, "capacity_vph": capacity, "lanes": 1}
+        graph.add_edge(tail, head, name=name, geometry=line, **facts)
+    return rs.RoadNetwork.from_networkx(graph)
+
+
+def through_the_bottleneck(
+    vehicles: int = 400, until_s: float | None = None, physics: str = "plain-queue"
+) -> rs.Traffic:
+    """Vehicle i departs at 1 + 2 i seconds, so 1,800 an hour come to the second road and 900 pass."""
+    columns = {"origin": ["home"] * vehicles, "destination": ["work"] * vehicles}
+    demand = rs.Demand.from_trips(columns | {"departure_s": 1.0 + 2.0 * np.arange(vehicles)})
+    simulator = rs.TrafficSimulator(bottleneck(), demand, window_s=60, physics=physics)
+    return simulator.run(rs.FreeFlowRouter(), until_s=until_s)
+
+
+@cache
+def queues() -> Record:
+    """More vehicles than a road passes, and fewer of them beside."""
+    return record({"many": through_the_bottleneck(), "fewer": through_the_bottleneck(200)}, "A bottleneck")
+
+
 def one_learner(told: Record) -> Record:
     return Record(**{**vars(told), "learners": told.learners[:1]})
 
@@ -103,6 +134,7 @@ def small_city() -> Record:
 MAKERS: dict[str, Callable[[], Record]] = {
     "city": small_city,
     "traffic": traffic,
+    "queues": queues,
     "own graph": own_graph,
     "arms": arms,
     "one learner": lambda: one_learner(small_city()),

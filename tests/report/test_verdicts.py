@@ -13,7 +13,7 @@ from routesim.assignment.references import References
 from routesim.experiment import Comparator
 from routesim.report.summary import Group, Report
 from routesim.report.summary_rounds import RoadsPlayed, report_rounds
-from routesim.report.summary_traffic import RoadsDriven, report_traffic
+from routesim.report.summary_traffic import Equilibrium, RoadsDriven, report_traffic
 from routesim.results.thinned_traffic import TrafficRun
 from routesim.runner.outputs import plain
 
@@ -164,7 +164,7 @@ def test_traffic_says_signs_and_no_interval_from_one_replication() -> None:
     told = drive(References(20.0, 25.0))
     assert told.verdict == "Free did best: 20.0 s a trip, -20.0 % against the static system optimum."
     assert told.cells[0] == ["Free", "20.0", "20.0", "-20.0 %"]
-    assert told.heading.startswith("2 vehicles, 1 replication, which gives no interval; static")
+    assert told.heading.startswith("2 vehicles, 1 replication, which gives no interval; physics: window count; static")
     assert told.table[0]["plus_minus_s"] is None
     assert drive(References(20.0, 25.0), 2).cells[0][1] == "20.0 ± 0.0"
 
@@ -201,3 +201,20 @@ def test_labels_of_a_long_run_have_all_their_digits(browser: Browser, pages: dic
     assert {"100,010", "100,020", "100,030", "100,040"} <= set(texts), "not 100,000 four times"
     texts = browser.driver.execute_script(drawn, [0, 15_000], [400, 400 + 1e-13])
     assert len(texts) > 3, "a range of rounding errors is drawn too"
+
+
+def test_traffic_beside_a_day_to_day_equilibrium_has_its_gap() -> None:
+    network = town()
+    table = {"origin": ["home"] * 2, "destination": ["work"] * 2, "departure_s": [0.0, 400.0]}
+    traffic = rs.TrafficSimulator(network, rs.Demand.from_trips(table), physics="plain-queue").run(rs.FreeFlowRouter())
+    groups: list[Any] = [Group({}, "Free", False, False, True, [TrafficRun.of(traffic, 0.0, np.inf)])]
+    told = report_traffic("drive", groups, RoadsDriven(network, 300.0, False, References(), Equilibrium(16.0, 0.012)))
+    assert told.verdict == "Free did best: 20.0 s a trip, +25.0 % against the day-to-day equilibrium."
+    assert told.columns[-1] == "against day-to-day equilibrium"
+    assert told.cells[0][-1] == "+25.0 %"
+    assert "day-to-day equilibrium 16.0 s a trip with a gap of 1.2% (a reference, no bound)" in told.heading
+    row = told.table[0]
+    assert (row["day_to_day_equilibrium_s"], row["day_to_day_gap"]) == (16.0, 0.012)
+    assert row["distance_to_day_to_day_equilibrium"] == pytest.approx(0.25)
+    assert "user_equilibrium_s" not in row
+    assert told.record.references.keys() == {"day-to-day equilibrium"}

@@ -39,6 +39,10 @@ PLACES = {
 }
 
 
+# Nodes with traffic signals, where the source says.
+SIGNALS = {"helsinki": 62, "monaco": 10, "cologne": 8, "ingolstadt": 24}
+
+
 def test_the_list_names_them() -> None:
     assert list_cities() == sorted(COUNTS)
 
@@ -51,6 +55,7 @@ def test_counts(city: str) -> None:
     least = 0.6 if city in {"helsinki", "monaco"} else 0.88
     assert all(least * there <= here <= there for here, there in zip(bundled, source, strict=True))
     assert network.name == city
+    assert network.signals.sum() == SIGNALS.get(city, 0)
 
 
 @pytest.mark.parametrize("city", COUNTS)

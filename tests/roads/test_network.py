@@ -128,6 +128,8 @@ def replace_in(network: RoadNetwork, **changes: Any) -> RoadNetwork:
         ({"x": [7.0, math.inf, 7.0]}, "got .inf"),
         ({"y": [50.0, math.nan, 50.0]}, "node 'bridge' has only one"),
         ({"no_through": [True]}, "no_through must have 3 values"),
+        ({"signals": [True]}, "signals must have 3 values"),
+        ({"signals": [0, 1, 2]}, "signals must hold truth values"),
         ({"shape_offsets": [0, 1, 1, 1, 1], "shape_xy": [[7, 50]]}, "none or at least two"),
         ({"shape_offsets": [0, 2, 0, 2, 2], "shape_xy": [[7, 50]] * 2}, "shape_offsets must rise"),
         ({"shape_offsets": [0, 2, 2, 2, 2], "shape_xy": [[7, 50], [7, math.nan]]}, "line of edge 0"),

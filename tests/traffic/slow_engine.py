@@ -24,6 +24,9 @@ class SlowWindow:
     def check(self, network: RoadNetwork, window_s: float) -> None:
         pass
 
+    def static_roads(self, network: RoadNetwork) -> RoadNetwork:
+        return network
+
     def engine(self, setting: Setting) -> Engine:
         return SlowEngine(setting)
 
@@ -41,14 +44,16 @@ class SlowEngine:
         self.arrival_s = np.full(n, np.nan)
         self.loads: dict[tuple[int, int], tuple[int, float]] = {}
         self.log: list[tuple[int, int, int, int, float, float]] = []
+        self.share, self.next_s = np.ones(n_edges), np.inf
+        self.taught: set[tuple[int, int]] = set()  # passages that were shown before a vehicle waited
         shape = (n_edges, len(BIN_STARTS))
         self.lessons = Lessons(BIN_STARTS, np.zeros(shape, dtype=np.int64), np.zeros(shape), np.zeros(shape))
 
     def take(self, departures: Departures, routes: Routes) -> None:
         for vehicle, which in zip(departures.vehicles.tolist(), routes.which.tolist(), strict=True):
             self.greedy[vehicle] = which == GREEDY
-            if which >= 0:
-                self.routes[vehicle] = routes.edges[routes.indptr[which] : routes.indptr[which + 1]].tolist()
+            path = routes.edges[routes.indptr[which] : routes.indptr[which + 1]].tolist() if which >= 0 else None
+            self.routes[vehicle] = path
 
     def run(self, until_s: float) -> Stop:
         while self.queue:
@@ -58,22 +63,47 @@ class SlowEngine:
             if self.routes[vehicle] is None:
                 if not self.greedy[vehicle]:
                     return Stop("route", vehicle)
-                self.routes[vehicle] = self._quickest(vehicle, now)
+                self.routes[vehicle] = self._quickest(vehicle, now, self.share > 0) or self._quickest(vehicle, now)
+            elif self._is_shut(vehicle):
+                driven = [edge for edge, _, _ in self.entered[vehicle]]
+                rest = self._quickest(vehicle, now, self.share > 0)
+                self.routes[vehicle] = driven + rest if rest else self.routes[vehicle]
             heappop(self.queue)
             self._move(vehicle, now)
         return Stop("over")
 
-    def _quickest(self, vehicle: int, now: float) -> list[int]:
+    def change(self, share: NDArray[np.float64], now_s: float, next_s: float) -> None:  # noqa: ARG002 - from now on
+        self.share, self.next_s = share.copy(), next_s
+
+    def departed(self) -> int:
+        waiting = {vehicle for _, serial, vehicle in self.queue if serial == vehicle}
+        return self.setting.n_vehicles - len(waiting)
+
+    def set_to_cross(self, closed: NDArray[np.bool_]) -> NDArray[np.int64]:
+        later = range(self.departed(), self.setting.n_vehicles)
+        return np.array([one for one in later if any(closed[self.routes[one] or []])], dtype=np.int64)
+
+    def _is_shut(self, vehicle: int) -> bool:
+        route, done = self.routes[vehicle] or [], len(self.entered[vehicle])
+        return done < len(route) and self.share[route[done]] == 0
+
+    def _quickest(self, vehicle: int, now: float, usable: NDArray[np.bool_] | None = None) -> list[int]:
         times = self.time_at(self.counts(now))
-        origin, goal = int(self.setting.origins[vehicle]), int(self.setting.destinations[vehicle])
+        if usable is not None:
+            times = np.where(usable, times, np.inf)
+        done = self.entered[vehicle]
+        origin = int(self.network.heads[done[-1][0]] if done else self.setting.origins[vehicle])
+        goal = int(self.setting.destinations[vehicle])
         best, heap = {origin: (0.0, -1)}, [(0.0, origin)]
         while heap:
             cost, node = heappop(heap)
             for edge in np.flatnonzero(self.network.tails == node).tolist() if cost == best[node][0] else []:
                 head, there = int(self.network.heads[edge]), cost + float(times[edge])
-                if head not in best or there < best[head][0]:
+                if there < best.get(head, (np.inf, -1))[0]:
                     best[head] = there, edge
                     heappush(heap, (there, head))
+        if goal not in best:
+            return []
         path, node = [], goal
         while node != origin:
             path.append(best[node][1])
@@ -83,7 +113,8 @@ class SlowEngine:
     def _move(self, vehicle: int, now: float) -> None:
         route, done = self.routes[vehicle], self.entered[vehicle]
         assert route is not None
-        if done:
+        if done and (vehicle, len(done)) not in self.taught:
+            self.taught.add((vehicle, len(done)))
             edge, entered_s, count = done[-1]
             column = int(np.searchsorted(BIN_STARTS, count, side="right")) - 1
             self.lessons.visits[edge, column] += 1
@@ -92,6 +123,11 @@ class SlowEngine:
             self.log.append((vehicle, len(done) - 1, edge, count, entered_s, now - entered_s))
         if len(done) == len(route):
             self.arrival_s[vehicle] = now
+            return
+        if self._is_shut(vehicle):
+            if self.next_s < np.inf:
+                heappush(self.queue, (self.next_s, self.serial, vehicle))
+                self.serial += 1
             return
         edge = route[len(done)]
         count = self._count(edge, now)
@@ -122,7 +158,8 @@ class SlowEngine:
 
     def multiplier(self, edges: NDArray[Any], counts: NDArray[Any]) -> NDArray[np.float64]:
         network = self.network
-        load = counts / (network.capacity_vph[edges] / 3600 * self.setting.window_s)
+        load = counts / np.where(self.share > 0, self.share, 1.0)[edges]
+        load = load / (network.capacity_vph[edges] / 3600 * self.setting.window_s)
         return np.asarray(1 + network.bpr_alpha[edges] * load ** network.bpr_beta[edges])
 
     def happened(self) -> Happened:

@@ -23,9 +23,20 @@ ROUTERS = [
 ]
 
 
-@pytest.mark.parametrize("until_s", [None, 60.0])
+# Roads in the middle of the grid that are closed, at times together, and one that keeps a third of its capacity.
+INCIDENTS = (
+    rs.Incident([10, 11], 10.0, 60.0),
+    rs.Incident([20, 30], 25.0, 90.0),
+    rs.Incident([5, 25, 40], 0.0, 400.0, capacity=0.3),
+    rs.Incident([12], 30.0, 31.0),
+)
+
+
+@pytest.mark.parametrize(("until_s", "incidents"), [(None, ()), (60.0, ()), (None, INCIDENTS), (70.0, INCIDENTS)])
 @pytest.mark.parametrize("router", ROUTERS, ids=lambda router: type(router).__name__)
-def test_every_router_does_the_same_with_a_slow_engine_behind_the_seam(router: Any, until_s: float | None) -> None:
+def test_every_router_does_the_same_with_a_slow_engine_behind_the_seam(
+    router: Any, until_s: float | None, incidents: tuple[rs.Incident, ...]
+) -> None:
     times = np.random.default_rng(5).uniform(15.0, 25.0, 48)  # no two ways take the same time
     even = grid(4)
     ends = zip(even.tails.tolist(), even.heads.tolist(), times.tolist(), strict=True)
@@ -33,7 +44,9 @@ def test_every_router_does_the_same_with_a_slow_engine_behind_the_seam(router: A
     demand = rush(network, 150, 100, seed=3)
     assert isinstance(SlowWindow(), Physics)
     fast, slow = (
-        rs.TrafficSimulator(network, demand, 60.0, physics=physics).run(router, seed=4, until_s=until_s)
+        rs.TrafficSimulator(network, demand, 60.0, physics=physics, incidents=incidents).run(
+            router, seed=4, until_s=until_s
+        )
         for physics in ("window", SlowWindow())
     )
     assert slow.arrival_s == pytest.approx(fast.arrival_s, rel=1e-9, nan_ok=True)

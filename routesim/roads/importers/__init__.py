@@ -1,7 +1,8 @@
-"""Place, OSM file, GraphML, networkx, TNTP, GMNS and routesim's own files -> RoadNetwork."""
+"""Place, OSM file, GraphML, networkx, TNTP, GMNS, SUMO and routesim's own files -> RoadNetwork."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib import import_module
+from inspect import signature
 from pathlib import Path
 
 from routesim.errors import NetworkError
@@ -17,14 +18,17 @@ FORMATS: Mapping[str, tuple[str, str]] = {
     ".osm.gz": ("osm.from_osm", ""),
     ".osm.bz2": ("osm.from_osm", ""),
     ".pbf": ("osm.from_osm", ""),
+    ".net.xml": ("sumo.from_sumo", ""),
+    ".net.xml.gz": ("sumo.from_sumo", ""),
 }
 
 
-def read_network(path: str | Path) -> RoadNetwork:
-    """Read a file of any known format by its ending; a folder is read as GMNS."""
-    if Path(path).is_dir():
-        return call("gmns.from_gmns", path)
-    return call(_format(path)[0], path)
+def read_network(path: str | Path, **options: object) -> RoadNetwork:
+    """Read a file of any known format by its ending; a folder is read as GMNS. The format must know every option."""
+    function = "gmns.from_gmns" if Path(path).is_dir() else _format(path)[0]
+    for option in options.keys() - signature(_look_up(function)).parameters.keys():
+        raise NetworkError(f"{path} is of a format that has no {option}; leave it out")
+    return call(function, path, **options)
 
 
 def write_network(network: RoadNetwork, path: str | Path) -> None:
@@ -44,9 +48,14 @@ def _format(path: str | Path) -> tuple[str, str]:
     raise NetworkError(f"no format of roads is known by the ending of {name!r}; known are {', '.join(FORMATS)}")
 
 
-def call(function: str, *arguments: object) -> RoadNetwork:
+def call(function: str, *arguments: object, **options: object) -> RoadNetwork:
     """Call a function of this room, such as `"tntp.from_tntp"`, with these arguments."""
+    result: RoadNetwork = _look_up(function)(*arguments, **options)
+    return result
+
+
+def _look_up(function: str) -> Callable[..., RoadNetwork]:
     # Looked up when needed: some readers bring heavy packages along.
     module, name = function.split(".")
-    result: RoadNetwork = getattr(import_module(f"{__name__}.{module}"), name)(*arguments)
-    return result
+    found: Callable[..., RoadNetwork] = getattr(import_module(f"{__name__}.{module}"), name)
+    return found

@@ -25,10 +25,12 @@ from routesim.roads.columns import EDGE_NUMBERS
 from routesim.roads.importers.files import existing_file, most_bytes, reads_files
 from routesim.roads.importers.labels import decode_label, encode_label
 from routesim.roads.network import RoadNetwork
+from routesim.roads.signal_times import SignalTimes
 from routesim.storage.files import whole_file
 
 FORMAT = "routesim-network-1"
 _SCALES = (1, 10, 100, 1000, 10_000_000)
+_TIMES = "signal_times_"
 _WHOLE = ("tails", "heads", "keys", "shape_offsets")
 # The header of one row of numbers, as NumPy writes it. NumPy's own reader hands whatever it finds to Python's parser.
 _HEADER = re.compile(
@@ -42,9 +44,11 @@ _HARMLESS_BYTES = 128 * 2**20
 def save(network: RoadNetwork, path: str | Path) -> None:
     """Write a network so that `load` gives the same one back."""
     arrays: dict[str, Any] = {}
-    header = {
+    header: dict[str, Any] = {
         "format": FORMAT, "name": network.name, "crs": network.crs, "attribution": network.attribution,
     }  # fmt: skip
+    if network.left_out:
+        header["left_out"] = dict(network.left_out)
     arrays["header"] = _text_array(header)
     if all(type(label) is int and abs(label) < 2**62 for label in network.labels):
         arrays["labels"] = np.diff(np.array(network.labels, dtype=np.int64), prepend=np.int64(0))
@@ -61,6 +65,10 @@ def save(network: RoadNetwork, path: str | Path) -> None:
         arrays[f"{column}_codes"] = _narrow(np.array([table[text] for text in texts], dtype=np.int64))
     arrays["imputed_bits"] = network.imputed_bits
     arrays["no_through"] = np.packbits(network.no_through)
+    if network.signals.any():
+        arrays["signals"] = np.packbits(network.signals)
+    if len(network.signal_times):
+        arrays.update({_TIMES + column: values for column, values in network.signal_times.columns().items()})
     with whole_file(path, NetworkError) as temporary, temporary.open("wb") as stream:
         np.savez_compressed(stream, **arrays)
 
@@ -112,18 +120,31 @@ def _build(arrays: dict[str, NDArray[Any]]) -> RoadNetwork:
             raise NetworkError(f"{column} do not fit the edges")
         texts[column] = tuple(table[code] for code in codes)
     shape_x, shape_y = numbers.pop("shape_x"), numbers.pop("shape_y")
+    # Files of networks without signals, as all were once, do not speak of them.
+    signals = arrays.get("signals", np.zeros_like(arrays["no_through"]))
+    times = {name.removeprefix(_TIMES): values for name, values in arrays.items() if name.startswith(_TIMES)}
     return RoadNetwork(
         labels=labels,
         imputed_bits=arrays["imputed_bits"],
-        no_through=np.unpackbits(arrays["no_through"], count=n_nodes).astype(np.bool_),
+        no_through=_truths(arrays["no_through"], n_nodes),
+        signals=_truths(signals, n_nodes),
+        signal_times=SignalTimes(**times),
         shape_xy=np.column_stack((shape_x, shape_y)),
         crs=header["crs"],
         name=header["name"],
         attribution=header["attribution"],
+        left_out=header.get("left_out", {}),
         **texts,
         **whole,
         **numbers,
     )
+
+
+def _truths(packed: NDArray[Any], n: int) -> NDArray[np.bool_]:
+    # NumPy would fill up a row that is too short, an empty one with whatever is in memory.
+    if len(packed) != (n + 7) // 8:
+        raise NetworkError(f"{n} truth values take {(n + 7) // 8} bytes, got {len(packed)}")
+    return np.unpackbits(packed, count=n).astype(np.bool_)
 
 
 def _floats_of(network: RoadNetwork) -> dict[str, Floats]:
@@ -171,7 +192,7 @@ def _narrow(values: NDArray[Any]) -> NDArray[Any]:
     return values
 
 
-def _text_array(value: Sequence[str] | dict[str, str]) -> NDArray[np.uint8]:
+def _text_array(value: Sequence[str] | dict[str, Any]) -> NDArray[np.uint8]:
     # Escaped, so that any text at all survives, also one no encoding knows.
     return np.frombuffer(json.dumps(value).encode("ascii"), dtype=np.uint8)
 

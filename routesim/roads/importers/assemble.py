@@ -1,6 +1,6 @@
 """Columns with gaps -> RoadNetwork: the gaps filled by the rules of `defaults`, and every filling marked."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -8,28 +8,34 @@ from numpy.typing import NDArray
 
 from routesim.arrays import Bools, Floats, Ints
 from routesim.roads.columns import IMPUTED_BITS
-from routesim.roads.importers.defaults import BPR_ALPHA, BPR_BETA, road_class
+from routesim.roads.importers.defaults import BPR_ALPHA, BPR_BETA, class_columns
 from routesim.roads.network import RoadNetwork
 from routesim.roads.places import GEOGRAPHIC
+from routesim.roads.signal_times import SignalTimes
 
 
 class Nodes(NamedTuple):
-    """Labels and places of the nodes, and which of them no trip may pass through (none unless given)."""
+    """Labels and places of the nodes, which of them no trip may pass through, and which have traffic signals.
+
+    None of them unless given.
+    """
 
     labels: Sequence[Hashable]
     x: Floats
     y: Floats
     no_through: Bools | None = None
+    signals: Bools | None = None
 
 
 class Edges(NamedTuple):
-    """Where each edge leads from and to, its name and class, and its key (numbered unless given)."""
+    """Where each edge leads from and to, its name, class and key (numbered unless given), and known signal times."""
 
     tails: NDArray[np.integer[Any]]
     heads: NDArray[np.integer[Any]]
     names: Sequence[str]
     highways: Sequence[str]
     keys: Ints | None = None
+    signal_times: SignalTimes | None = None
 
 
 class EdgeNumbers(NamedTuple):
@@ -71,10 +77,12 @@ def assemble(
     crs: str = GEOGRAPHIC,
     name: str = "",
     attribution: str = "",
+    left_out: Mapping[str, int] | None = None,
 ) -> RoadNetwork:
     """Build a network, filling in by its class what an edge does not say of itself."""
     n = len(edges.tails)
-    classes = [road_class(highway) for highway in edges.highways]
+    none = np.zeros(len(nodes.labels), dtype=np.bool_)
+    class_speed, class_lanes, lane_capacity = class_columns(edges.highways).T
     flags = np.zeros(n, dtype=np.uint8) if numbers.imputed_bits is None else numbers.imputed_bits.copy()
 
     def filled(values: Floats | None, otherwise: Floats | float, flag: str | None) -> Floats:
@@ -86,8 +94,7 @@ def assemble(
         return column
 
     length_m = numbers.length_m
-    lanes = filled(numbers.lanes, np.array([c.lanes for c in classes], dtype=np.float64), "lanes")
-    lane_capacity = np.array([c.lane_capacity_vph for c in classes], dtype=np.float64)
+    lanes = filled(numbers.lanes, class_lanes, "lanes")
     capacity_vph = filled(numbers.capacity_vph, lanes * lane_capacity, "capacity")
     times = filled(numbers.free_flow_s, np.nan, None)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -96,7 +103,7 @@ def assemble(
     speeds = filled(numbers.speed_kph, implied, None)
     # What is still open has neither a speed nor a time: the class decides.
     open_speed = np.isnan(speeds) & np.isnan(times)
-    speeds[open_speed] = np.array([c.speed_kph for c in classes], dtype=np.float64)[open_speed]
+    speeds[open_speed] = class_speed[open_speed]
     flags[open_speed] |= np.uint8(IMPUTED_BITS["speed"])
     with np.errstate(divide="ignore", invalid="ignore"):
         times = filled(times, length_m / speeds * 3.6, None)
@@ -121,10 +128,13 @@ def assemble(
         shape_xy=lines.xy,
         shape_offsets=lines.offsets,
         imputed_bits=flags,
-        no_through=np.zeros(len(nodes.labels), dtype=np.bool_) if nodes.no_through is None else nodes.no_through,
+        no_through=none if nodes.no_through is None else nodes.no_through,
+        signals=none if nodes.signals is None else nodes.signals,
+        signal_times=edges.signal_times or SignalTimes(),
         crs=crs,
         name=name,
         attribution=attribution,
+        left_out=left_out or {},
     )
 
 

@@ -18,8 +18,13 @@ measured along the line.
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import NamedTuple
+
+import numpy as np
+
+from routesim.arrays import Floats
 
 
 class RoadClass(NamedTuple):
@@ -89,7 +94,7 @@ _UNITS_KPH: Mapping[str, float] = {
 }  # fmt: skip
 _NUMBER = re.compile(r"([0-9]+(?:[.,][0-9]+)?)\s*(km/h|kmh|kph|mph|knots|kn)?", re.ASCII)
 _FASTEST_KPH = 300.0
-_LONGEST_TAG = 255  # OpenStreetMap's own limit; anything longer is no speed
+LONGEST_TAG = 255  # OpenStreetMap's own limit; anything longer says nothing
 
 
 def road_class(highway: str) -> RoadClass:
@@ -97,10 +102,20 @@ def road_class(highway: str) -> RoadClass:
     return ROAD_CLASSES.get(highway) or ROAD_CLASSES[DEFAULT_CLASS]
 
 
+def class_columns(highways: Sequence[str]) -> Floats:
+    """Return a row of speed, lanes and capacity of a lane for each of many classes."""
+    table = {highway: code for code, highway in enumerate(dict.fromkeys(highways))}
+    rows = np.array([road_class(highway) for highway in table], dtype=np.float64).reshape(len(table), 3)
+    return rows[np.array([table[highway] for highway in highways], dtype=np.int64)]
+
+
 def parse_maxspeed(tag: str) -> float | None:
     """Read a maxspeed tag as km/h, or None where it states no usable speed."""
-    if len(tag) > _LONGEST_TAG:
-        return None
+    return None if len(tag) > LONGEST_TAG else _parse_speeds(tag)
+
+
+@lru_cache(maxsize=4096)  # a file repeats a few dozen texts
+def _parse_speeds(tag: str) -> float | None:
     speeds = [_parse_one_speed(part.strip().lower()) for part in re.split(r"[;|]", tag)]
     known = [speed for speed in speeds if speed is not None]
     return math.fsum(known) / len(known) if known else None
@@ -128,8 +143,11 @@ def _parse_one_speed(text: str) -> float | None:
 
 def parse_lanes(tag: str) -> float | None:
     """Read a lanes tag as a number of lanes, or None where it states none."""
-    if len(tag) > _LONGEST_TAG:
-        return None
+    return None if len(tag) > LONGEST_TAG else _parse_counts(tag)
+
+
+@lru_cache(maxsize=4096)
+def _parse_counts(tag: str) -> float | None:
     values = []
     for part in re.split(r"[;|]", tag):
         try:

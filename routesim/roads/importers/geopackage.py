@@ -11,6 +11,7 @@ import json
 import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,9 @@ from routesim.roads.importers.files import MAX_BYTES, existing_file, reads_files
 from routesim.roads.importers.labels import decode_label
 from routesim.roads.importers.tables import GEOPACKAGE_FORMAT
 from routesim.roads.network import RoadNetwork
+from routesim.roads.signal_times import SignalTimes
 
+_TIME_COLUMNS = tuple(column.name for column in fields(SignalTimes))
 _EDGE_COLUMNS = ("tail", "head", "key", "name", "highway", "imputed_bits", *EDGE_NUMBERS)
 # A row of a table takes at least this much of a file, and one byte of it at most so many steps of SQLite.
 _LEAST_ROW_BYTES = 4
@@ -76,9 +79,11 @@ class _PlainTables:
     def __init__(self, base: sqlite3.Connection, size: int) -> None:
         self.base = base
         self.rows_left, self.bytes_left = size // _LEAST_ROW_BYTES, 4 * size
+        schema = base.execute("SELECT name, type, sql FROM sqlite_master").fetchall()
+        self.names = {name for name, _, _ in schema}
         self.plain = {
             name
-            for name, kind, sql in base.execute("SELECT name, type, sql FROM sqlite_master")
+            for name, kind, sql in schema
             if kind == "table" and isinstance(sql, str) and sql.upper().startswith("CREATE TABLE")
         }
 
@@ -86,8 +91,7 @@ class _PlainTables:
         """Return these columns of a plain table, in the order of its rows."""
         if table not in self.plain:
             raise NetworkError(f"it needs a table {table} as to_geopackage writes it, and no view in its place")
-        # The last value of a row tells plain columns (0) from hidden and computed ones.
-        known = {str(row[1]): row[6] for row in self.base.execute(f"PRAGMA table_xinfo({_quoted(table)})")}
+        known = self.kinds(table)
         for column in wanted:
             if known.get(column, 1) != 0:
                 raise NetworkError(f"its table {table} needs a plain column {column} as to_geopackage writes it")
@@ -102,6 +106,10 @@ class _PlainTables:
                 values.append(value)
         return columns
 
+    def kinds(self, table: str) -> dict[str, int]:
+        """Return the columns of a table, with a number that tells plain ones (0) from hidden and computed ones."""
+        return {str(row[1]): row[6] for row in self.base.execute(f"PRAGMA table_xinfo({_quoted(table)})")}
+
     def geometries(self, table: str, column: str, stored: Sequence[Any]) -> NDArray[Any]:
         """Return shapely's objects, None where there is none."""
         import shapely
@@ -109,7 +117,7 @@ class _PlainTables:
         packed = [_well_known(value, table) for value in stored]
         try:
             return np.asarray(shapely.from_wkb(np.array([*packed, None], dtype=object)[:-1]), dtype=object)
-        except shapely.errors.GEOSException as error:
+        except (shapely.errors.GEOSException, NotImplementedError) as error:  # curves are not supported
             raise NetworkError(f"column {column} of table {table} must hold geometries: {error}") from None
 
     def geometry_column(self, table: str) -> str:
@@ -142,7 +150,11 @@ def _rebuild(tables: _PlainTables) -> RoadNetwork:
     header = json.loads(about["about"][0])
     line, point = tables.geometry_column("edges"), tables.geometry_column("nodes")
     edges = tables.columns("edges", (*_EDGE_COLUMNS, line))
-    nodes = tables.columns("nodes", ("label", "no_through", point))
+    # Files from before networks knew signals have no column for them.
+    marks = ("no_through", "signals") if "signals" in tables.kinds("nodes") else ("no_through",)
+    nodes = tables.columns("nodes", ("label", *marks, point))
+    # Files from before networks knew programmes, and those of networks that know none, have no table for them.
+    times = tables.columns("signal_times", _TIME_COLUMNS) if "signal_times" in tables.names else {}
     lines = tables.geometries("edges", line, edges[line])
     points = tables.geometries("nodes", point, nodes[point])
     shape_xy, owners = shapely.get_coordinates(lines, return_index=True)
@@ -153,6 +165,8 @@ def _rebuild(tables: _PlainTables) -> RoadNetwork:
         x=shapely.get_x(points),
         y=shapely.get_y(points),
         no_through=np.array(nodes["no_through"]),
+        signals=np.array(nodes.get("signals", ()), dtype=np.bool_),
+        signal_times=SignalTimes(**{column: np.array(values) for column, values in times.items()}),
         tails=np.array(edges["tail"]),
         heads=np.array(edges["head"]),
         keys=np.array(edges["key"]),
@@ -164,6 +178,7 @@ def _rebuild(tables: _PlainTables) -> RoadNetwork:
         crs=header["crs"],
         name=header["name"],
         attribution=header["attribution"],
+        left_out={},
         # Unknown numbers are NULL, which becomes NaN.
         **{column: np.array(edges[column], dtype=np.float64) for column in EDGE_NUMBERS},
     )

@@ -1,7 +1,5 @@
 """GMNS, a folder with node.csv and link.csv -> RoadNetwork."""
 
-import csv
-import io
 import math
 import re
 from collections.abc import Hashable, Mapping, Sequence
@@ -12,16 +10,17 @@ import numpy as np
 from routesim.arrays import Floats
 from routesim.errors import NetworkError
 from routesim.roads.importers.assemble import EdgeNumbers, Edges, Lines, Nodes, assemble
-from routesim.roads.importers.files import read_text, reads_files
+from routesim.roads.importers.files import reads_files
+from routesim.roads.importers.gmns_signals import Signals, SignalTables, signal_nodes
+from routesim.roads.importers.gmns_tables import Row, is_for_cars, number, plain_id, read_table
 from routesim.roads.importers.graph import parse_linestring
+from routesim.roads.importers.plausible import warn_of_speeds
 from routesim.roads.importers.tntp import METRES
 from routesim.roads.network import RoadNetwork
 from routesim.roads.places import GEOGRAPHIC, haversine_m
 
 _KPH: Mapping[str, float] = {"km/h": 1.0, "kph": 1.0, "mph": 1.609344, "m/s": 3.6}
-_CAR_USES = {"auto", "car", "all", "c", "vehicle", "motor_vehicle", "sov", "hov"}
 _WHOLE = re.compile(r"0|-?[1-9][0-9]{0,999}", re.ASCII)
-Row = tuple[int, Mapping[str, str]]
 
 
 @reads_files
@@ -41,6 +40,10 @@ def from_gmns(
     lines drawn, and `speed_unit` ("km/h", "mph", "m/s") goes with it. Capacity is per lane and hour, as the
     format says. Links whose `directed` is false lead both ways; links whose `allowed_uses` name no car are
     left out.
+
+    Nodes have signals where their `ctrl_type`, or that of a movement, says so. Their programmes are those of the signal
+    tables; a node for which these are not complete keeps the default programme, and a warning counts them.
+    `routesim.roads.importers.gmns_signals` says how the tables are read.
     """
     directory = Path(folder)
     if not directory.is_dir():
@@ -52,15 +55,16 @@ def from_gmns(
         if given is not None:
             units[what] = given
     node_file, link_file = directory / "node.csv", directory / "link.csv"
-    nodes = _table(node_file, ("node_id", "x_coord", "y_coord"), max_bytes)
-    links = _table(link_file, ("from_node_id", "to_node_id", "length"), max_bytes)
+    nodes = read_table(node_file, ("node_id", "x_coord", "y_coord"), max_bytes)
+    links = read_table(link_file, ("from_node_id", "to_node_id", "length"), max_bytes)
     labels, x, y = _nodes(nodes, str(node_file))
     geographic = not ((np.abs(x) > 180).any() or (np.abs(y) > 90).any())
     reader = _Links(labels, x, y, str(link_file), geographic)
-    for number, row in links:
-        reader.add(number, row)
+    for line, row in links:
+        reader.add(line, row)
+    signals = SignalTables(directory, max_bytes).read(signal_nodes(nodes), reader.index, reader.links, reader.ends)
     try:
-        network = reader.network(units, GEOGRAPHIC if geographic else "planar", name or directory.name)
+        network = reader.network(units, signals, GEOGRAPHIC if geographic else "planar", name or directory.name)
     except NetworkError as error:
         raise NetworkError(f"{link_file}: {error}") from None
     return network.largest_component() if largest_component else network
@@ -72,40 +76,44 @@ class _Links:
     def __init__(self, labels: Sequence[Hashable], x: Floats, y: Floats, where: str, geographic: bool) -> None:
         self.labels, self.x, self.y, self.where, self.geographic = labels, x, y, where, geographic
         self.index = {str(label): i for i, label in enumerate(labels)}
+        self.links: dict[str, list[int]] = {}  # the edges of each link_id, none if it is not for cars
         self.ends: list[tuple[int, int]] = []
         self.numbers: list[tuple[float, float, float, float, float, float]] = []
         self.texts: list[tuple[str, str]] = []
         self.shapes: list[Floats] = []
 
-    def add(self, number: int, row: Mapping[str, str]) -> None:
-        uses = {use.strip().lower() for use in row.get("allowed_uses", "").replace(";", ",").split(",")} - {""}
-        if uses and not uses & _CAR_USES:
+    def add(self, line: int, row: Mapping[str, str]) -> None:
+        link = plain_id(row.get("link_id", ""))
+        edges = self.links.setdefault(link, []) if link else []
+        if not is_for_cars(row):
             return
-        where = f"{self.where} line {number}"
+        where = f"{self.where} line {line}"
         ends = []
         for column in ("from_node_id", "to_node_id"):
-            label = _plain_id(row[column])
+            label = plain_id(row[column])
             if label not in self.index:
                 raise NetworkError(f"{where}: there is no node {row[column]!r:.40} for {column}")
             ends.append(self.index[label])
-        capacity, lanes = _number(row, "capacity", where), _number(row, "lanes", where)
+        capacity, lanes = number(row, "capacity", where), number(row, "lanes", where)
         if not math.isnan(capacity):
             capacity *= 1.0 if math.isnan(lanes) else lanes
         numbers = (
-            _number(row, "length", where),
-            _number(row, "free_speed", where),
+            number(row, "length", where),
+            number(row, "free_speed", where),
             lanes or math.nan,
             capacity or math.nan,
-            _number(row, "vdf_alpha", where),
-            _number(row, "vdf_beta", where),
+            number(row, "vdf_alpha", where),
+            number(row, "vdf_beta", where),
         )
         if math.isnan(numbers[0]):
             raise NetworkError(f"{where}: length is missing")
         highway = row.get("facility_type") or row.get("link_type_name") or ""
-        line = row.get("geometry", "").strip()
-        shape = parse_linestring(line, where) if line else np.empty((0, 2))
+        drawn = row.get("geometry", "").strip()
+        shape = parse_linestring(drawn, where) if drawn else np.empty((0, 2))
+        edges.append(len(self.ends))
         self._push((ends[0], ends[1]), numbers, (row.get("name", ""), highway), shape)
         if row.get("directed", "").strip().lower() in {"false", "0", "no"} and ends[0] != ends[1]:
+            edges.append(len(self.ends))
             self._push((ends[1], ends[0]), numbers, (row.get("name", ""), highway), shape[::-1])
 
     def _push(
@@ -120,7 +128,7 @@ class _Links:
         self.texts.append(texts)
         self.shapes.append(shape)
 
-    def network(self, units: Mapping[str, str], crs: str, name: str) -> RoadNetwork:
+    def network(self, units: Mapping[str, str], signals: Signals, crs: str, name: str) -> RoadNetwork:
         if not self.ends:
             raise NetworkError("no link for cars")
         ends = np.array(self.ends, dtype=np.int64)
@@ -128,13 +136,14 @@ class _Links:
         length_unit = units.get("length") or self._fitting_unit(numbers[:, 0], ends)
         speed_unit = units.get("speed") or ("mph" if length_unit in {"mi", "ft"} else "km/h")
         speed = numbers[:, 1] * _KPH[speed_unit]
-        return assemble(
-            Nodes(self.labels, self.x, self.y),
+        network = assemble(
+            Nodes(self.labels, self.x, self.y, signals=signals.nodes),
             Edges(
                 ends[:, 0],
                 ends[:, 1],
                 names=[name for name, _ in self.texts],
                 highways=[highway for _, highway in self.texts],
+                signal_times=signals.times,
             ),
             EdgeNumbers(
                 numbers[:, 0] * METRES[length_unit],
@@ -148,6 +157,9 @@ class _Links:
             crs=crs,
             name=name,
         )
+        factors = {unit: kph / _KPH[speed_unit] for unit, kph in _KPH.items() if unit != "kph"}
+        warn_of_speeds(network, self.where, {"speed_unit": factors}, f"speeds in {speed_unit}")
+        return network
 
     def _fitting_unit(self, stated: Floats, ends: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> str:
         """Return the unit with which stated lengths are nearest to measured ones."""
@@ -179,7 +191,7 @@ def _configured(directory: Path, max_bytes: int | None) -> dict[str, str]:
     if file.is_file():
         spelled = {"miles": "mi", "mile": "mi", "feet": "ft", "meters": "m", "meter": "m", "metres": "m"}
         spelled |= {"kilometers": "km", "kilometres": "km", "kmh": "km/h", "kph": "km/h"}
-        for _, row in _table(file, (), max_bytes)[:1]:
+        for _, row in read_table(file, (), max_bytes)[:1]:
             for what, column, known in (("length", "long_length", METRES), ("speed", "speed", _KPH)):
                 unit = row.get(column, "").strip().lower()
                 unit = spelled.get(unit, unit)
@@ -188,59 +200,19 @@ def _configured(directory: Path, max_bytes: int | None) -> dict[str, str]:
     return units
 
 
-def _table(file: Path, needed: Sequence[str], max_bytes: int | None) -> list[Row]:
-    text = read_text(file, "GMNS", max_bytes=max_bytes)
-    try:
-        reader = csv.reader(io.StringIO(text, newline=""), strict=True)
-        header = [column.strip().lower() for column in next(reader, [])]
-        for column in needed:
-            if column not in header:
-                raise NetworkError(f"{file} line 1 needs a column {column}, got {', '.join(header)[:200]}")
-        rows: list[Row] = []
-        for row in reader:
-            if not any(row):
-                continue
-            if len(row) != len(header):
-                raise NetworkError(f"{file} line {reader.line_num}: {len(header)} values expected, got {len(row)}")
-            rows.append((reader.line_num, dict(zip(header, row, strict=True))))
-    except csv.Error as error:
-        raise NetworkError(f"{file} line {reader.line_num} is not CSV: {error}") from None
-    return rows
-
-
 def _nodes(rows: Sequence[Row], where: str) -> tuple[list[Hashable], Floats, Floats]:
     if not rows:
         raise NetworkError(f"{where} holds no node")
-    ids = [_plain_id(row["node_id"]) for _, row in rows]
+    ids = [plain_id(row["node_id"]) for _, row in rows]
     seen: set[str] = set()
     x, y = np.full(len(rows), np.nan), np.full(len(rows), np.nan)
-    for i, (number, row) in enumerate(rows):
+    for i, (line, row) in enumerate(rows):
         if not ids[i]:
-            raise NetworkError(f"{where} line {number}: node_id is missing")
+            raise NetworkError(f"{where} line {line}: node_id is missing")
         if ids[i] in seen:
-            raise NetworkError(f"{where} line {number}: node {ids[i]!r:.40} a second time")
+            raise NetworkError(f"{where} line {line}: node {ids[i]!r:.40} a second time")
         seen.add(ids[i])
-        x[i] = _number(row, "x_coord", f"{where} line {number}", signed=True)
-        y[i] = _number(row, "y_coord", f"{where} line {number}", signed=True)
+        x[i] = number(row, "x_coord", f"{where} line {line}", signed=True)
+        y[i] = number(row, "y_coord", f"{where} line {line}", signed=True)
     whole = all(_WHOLE.fullmatch(text) for text in ids)
     return [int(text) for text in ids] if whole else list(ids), x, y
-
-
-def _plain_id(text: str) -> str:
-    """Return an id as written, without the ".0" that tables with gaps get from spreadsheets."""
-    text = text.strip()
-    return text[:-2] if text.endswith(".0") and text[:-2].isdecimal() else text
-
-
-def _number(row: Mapping[str, str], column: str, where: str, *, signed: bool = False) -> float:
-    text = row.get(column, "").strip()
-    if not text:
-        return math.nan
-    try:
-        value = float(text)
-    except ValueError:
-        raise NetworkError(f"{where}: {column} must be a number, got {text!r:.40}") from None
-    if not math.isfinite(value) or (value < 0 and not signed):
-        rule = "a finite number" if signed else "a finite number, at least 0"
-        raise NetworkError(f"{where}: {column} must be {rule}, got {text!r:.40}")
-    return value

@@ -15,6 +15,7 @@ from routesim.roads.importers.assemble import EdgeNumbers, Edges, Lines, Nodes, 
 from routesim.roads.importers.defaults import lanes_one_way, parse_lanes, parse_maxspeed
 from routesim.roads.network import RoadNetwork
 from routesim.roads.places import GEOGRAPHIC
+from routesim.roads.signal_times import SignalTimes
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -33,6 +34,8 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
     "bpr_alpha": ("bpr_alpha", "alpha"),
     "bpr_beta": ("bpr_beta", "beta"),
 }
+# What OpenStreetMap, and osmnx after it, call the `highway` of a node with traffic signals.
+SIGNALS_TAG = "traffic_signals"
 
 
 class Edge(NamedTuple):
@@ -55,8 +58,9 @@ def from_networkx(graph: nx.Graph, *, largest_component: bool = False, name: str
     over `speed_kph`, `maxspeed` or the default speed of its `highway`. Optional: `capacity_vph` or
     `capacity` (vehicles an hour), `bpr_alpha` or `alpha`, `bpr_beta` or `beta`, `lanes`, `name`, `highway`,
     `geometry`. Nodes may carry `x` and `y` (or `lon` and `lat`); they are longitude and latitude unless the
-    graph's `crs` says otherwise or they lie outside ±180, ±90. Labels are kept; edges are in the order
-    networkx lists them.
+    graph's `crs` says otherwise or they lie outside ±180, ±90. Nodes whose `highway` is "traffic_signals" have
+    signals; known programmes are in the graph's `signal_times`, as `to_networkx` writes them. Labels are kept;
+    edges are in the order networkx lists them.
     """
     if not all(hasattr(graph, needed) for needed in ("nodes", "edges", "is_directed", "is_multigraph")):
         raise NetworkError(f"from_networkx needs a networkx graph, got {type(graph).__name__}")
@@ -104,9 +108,10 @@ def network_from_records(
         flags[e] = reader.flags()
         shapes.append(reader.shape(x, y))
     no_through = np.array([_truth(node.get("no_through")) for node in nodes], dtype=np.bool_)
+    signals = np.array([SIGNALS_TAG in _several(node.get("highway")) for node in nodes], dtype=np.bool_)
     return assemble(
-        Nodes(labels, x, y, no_through),
-        Edges(tails, heads, names, highways, _keys(edges, tails, heads)),
+        Nodes(labels, x, y, no_through, signals),
+        Edges(tails, heads, names, highways, _keys(edges, tails, heads), _times(graph, edges)),
         EdgeNumbers(**columns, imputed_bits=flags),
         Lines.joined(shapes),
         crs=crs,
@@ -133,22 +138,26 @@ def to_networkx(network: RoadNetwork) -> nx.MultiDiGraph:
 
 def graph_data(network: RoadNetwork) -> dict[str, Any]:
     """Return what the network says of itself, as graph attributes."""
-    return {
+    about = {
         "crs": network.crs,
         "name": network.name,
         "attribution": network.attribution,
         "created_with": "routesim",
         "simplified": True,
     }
+    return about | {"signal_times": network.signal_times.to_json()} if len(network.signal_times) else about
 
 
 def node_data(network: RoadNetwork) -> list[dict[str, Any]]:
     """Return what each node says of itself, leaving out what is unknown."""
     rows: list[dict[str, Any]] = []
-    for x, y, closed in zip(network.x.tolist(), network.y.tolist(), network.no_through.tolist(), strict=True):
+    columns = (network.x, network.y, network.no_through, network.signals)
+    for x, y, closed, signals in zip(*(column.tolist() for column in columns), strict=True):
         row: dict[str, Any] = {} if math.isnan(x) else {"x": x, "y": y}
         if closed:
             row["no_through"] = True
+        if signals:
+            row["highway"] = SIGNALS_TAG
         rows.append(row)
     return rows
 
@@ -315,6 +324,19 @@ def _keys(edges: Sequence[Edge], tails: Ints, heads: Ints) -> Ints:
     if all(type(edge.key) is int and -(2**62) < edge.key < 2**62 for edge in edges):
         return np.array([edge.key for edge in edges], dtype=np.int64)
     return number_parallel(tails, heads)
+
+
+def _times(graph: Mapping[str, Any], edges: Sequence[Edge]) -> SignalTimes | None:
+    """Return the known programmes of signals, whose roads are called by their `edge_index`."""
+    stated = graph.get("signal_times")
+    if stated is None:
+        return None
+    called = {
+        edge.data.get("edge_index"): e for e, edge in enumerate(edges) if type(edge.data.get("edge_index")) is int
+    }
+    if len(called) < len(edges):
+        raise NetworkError("signal_times needs an edge_index, a whole number of its own, on every directed edge")
+    return SignalTimes.from_json(stated, called)
 
 
 def _found_attribution(graph: Mapping[str, Any], edges: Sequence[Edge]) -> str:

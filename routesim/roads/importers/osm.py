@@ -8,14 +8,15 @@ from pathlib import Path
 
 import numpy as np
 
-from routesim.arrays import Floats, Ints
+from routesim.arrays import Bools, Floats, Ints
 from routesim.errors import NetworkError
 from routesim.roads.importers.files import MAX_STREAM_BYTES, existing_file, reads_files
-from routesim.roads.importers.graph import OSM_ATTRIBUTION
-from routesim.roads.importers.pbf import PbfFile
+from routesim.roads.importers.graph import OSM_ATTRIBUTION, SIGNALS_TAG
+from routesim.roads.importers.pbf import PbfFile, WayTable
+from routesim.roads.importers.pbf_roads import COLUMNS, judge_all, read_roads
 from routesim.roads.importers.safexml import Halt, read_xml
-from routesim.roads.importers.simplify import Streets, network_from_streets
-from routesim.roads.importers.tags import Road, is_drivable, read_road
+from routesim.roads.importers.simplify import CLOSED_WAYS, CUT_WAYS, Streets, network_from_streets
+from routesim.roads.importers.tags import Road, judge, read_road
 from routesim.roads.network import RoadNetwork
 
 # As many drivable ways as a large country has; each takes about half a kilobyte, and each of its points, of
@@ -37,10 +38,13 @@ def from_osm(
 ) -> RoadNetwork:
     """Read the roads cars may use from an OpenStreetMap file.
 
-    Which ways those are is decided as osmnx does for "drive"; directions by `oneway` and roundabouts.
+    Which ways those are, and in which directions, is decided by the rules of `routesim.roads.importers.tags`: the
+    class of the road, the access tags from `motorcar` to `access`, `oneway` and what implies it. `left_out` of the
+    network counts what was not taken.
     Points that are no junctions are merged away unless `simplify` is False, and only the largest part
     within which every node reaches every other is kept unless `largest_component` is False. A way that
-    leads out of the extract, to points the file does not hold, is cut there. `max_bytes` limits the size
+    leads out of the extract, to points the file does not hold, is cut there. Points tagged as traffic
+    signals mark the junctions they stand at or up to 50 m before, in `signals`. `max_bytes` limits the size
     once decompressed. Without it the limits are 2 GiB and, above 64 MiB, a hundred times the size of the file.
     """
     file = existing_file(path, "OpenStreetMap (.osm, .osm.gz, .osm.bz2, .osm.pbf)")
@@ -73,30 +77,51 @@ class _Ways:
         self.refs = array("q")
         self.counts = array("q")
         self.point_ids, self.point_x, self.point_y = array("q"), array("d"), array("d")
+        self.point_signals = array("b")
+        self.left_out = dict.fromkeys((CLOSED_WAYS, CUT_WAYS), 0)
 
-    def add_way(self, tags: Mapping[str, str], refs: array[int] | Ints) -> None:
-        if len(refs) > 1 and is_drivable(tags):
-            if len(self.roads) >= self.max_ways:
-                raise self._too_large(f"{self.max_ways} drivable ways")
-            if len(self.refs) + len(refs) > _POINTS_PER_WAY * self.max_ways:
-                raise self._too_large(f"{_POINTS_PER_WAY * self.max_ways} points of drivable ways")
+    def add_way(self, tags: Mapping[str, str], refs: array[int]) -> None:
+        verdict = judge(tags) if len(refs) > 1 else "no road"
+        if verdict == "closed":
+            self.left_out[CLOSED_WAYS] += 1
+        elif verdict == "drivable":
+            self._check_room(1, len(refs))
             self.roads.append(read_road(tags))
             self.refs.frombytes(refs.tobytes())
             self.counts.append(len(refs))
+
+    def add_table(self, table: WayTable) -> None:
+        """Add the ways of a block of a PBF."""
+        drivable, closed = judge_all(table)
+        self.left_out[CLOSED_WAYS] += int(closed.sum())
+        counts = table.counts[drivable]
+        self._check_room(len(counts), int(counts.sum()))
+        self.roads += read_roads(table, drivable)
+        self.refs.frombytes(table.refs(drivable).tobytes())
+        self.counts.frombytes(counts.tobytes())
+
+    def _check_room(self, n_ways: int, n_points: int) -> None:
+        if len(self.roads) + n_ways > self.max_ways:
+            raise self._too_large(f"{self.max_ways} drivable ways")
+        if len(self.refs) + n_points > _POINTS_PER_WAY * self.max_ways:
+            raise self._too_large(f"{_POINTS_PER_WAY * self.max_ways} points of drivable ways")
 
     def _too_large(self, limit: str) -> NetworkError:
         return NetworkError(f"{self.file} holds more than {limit}; raise max_ways if you trust it")
 
     def streets(self) -> Streets:
         if not self.roads:
-            raise NetworkError("no drivable road in the file")
+            closed = self.left_out[CLOSED_WAYS]
+            why = f" ({closed} are closed to cars by their access tags)" if closed else ""
+            raise NetworkError(f"no drivable road in the file{why}")
         refs = np.frombuffer(self.refs, dtype=np.int64)
         owner = np.repeat(np.arange(len(self.roads)), np.frombuffer(self.counts, dtype=np.int64))
         ids, points = np.unique(refs, return_inverse=True)
-        lon, lat = self._places(ids)
+        lon, lat, signals = self._places(ids)
         known = ~np.isnan(lon)
         if not known.any():
             raise NetworkError("not one point of its roads is in the file")
+        self.left_out[CUT_WAYS] = len(np.unique(owner[~known[points]]))
         a, b = points[:-1], points[1:]
         real = (owner[:-1] == owner[1:]) & (a != b) & known[a] & known[b]
         a, b, road = a[real], b[real], owner[:-1][real]
@@ -111,24 +136,28 @@ class _Ways:
             road=np.concatenate((road[forward], road[backward])),
             backward=np.repeat([False, True], [int(forward.sum()), int(backward.sum())]),
             roads=self.roads,
+            signals=signals,
+            left_out=self.left_out,
         )
 
-    def _places(self, ids: Ints) -> tuple[Floats, Floats]:
+    def _places(self, ids: Ints) -> tuple[Floats, Floats, Bools]:
+        signals = np.zeros(len(ids), dtype=np.bool_)
         lon, lat = np.full(len(ids), np.nan), np.full(len(ids), np.nan)
         stored = np.frombuffer(self.point_ids, dtype=np.int64)
         if len(stored) == 0:
-            return lon, lat
+            return lon, lat, signals
         order = np.argsort(stored, kind="stable")
         last = np.searchsorted(stored, ids, side="right", sorter=order) - 1
         found = order[np.maximum(last, 0)]
         here = stored[found] == ids
         lon[here] = np.frombuffer(self.point_x, dtype=np.float64)[found[here]]
         lat[here] = np.frombuffer(self.point_y, dtype=np.float64)[found[here]]
+        signals[here] = np.frombuffer(self.point_signals, dtype=np.int8)[found[here]] != 0
         bad = here & ~((np.abs(lon) <= 180) & (np.abs(lat) <= 90))
         if bad.any():
             i = int(np.argmax(bad))
             raise NetworkError(f"node {ids[i]} lies at lon {lon[i]}, lat {lat[i]}, which is nowhere on Earth")
-        return lon, lat
+        return lon, lat, signals
 
 
 def _read_osm_xml(file: Path, ways: _Ways, max_bytes: int | None) -> None:
@@ -145,27 +174,33 @@ def _read_osm_xml(file: Path, ways: _Ways, max_bytes: int | None) -> None:
             if tag != "osm":
                 raise Halt(f"the file must hold <osm>, got <{tag:.40}>")
         elif tag == "node":
-            if _is_gone(attributes):
+            inside = "" if _is_gone(attributes) else "node"
+            if not inside:
                 return
             if len(ways.point_ids) >= most_points:
                 raise Halt(f"more than {most_points} nodes; raise max_ways if you trust it")
             ways.point_ids.append(_whole(attributes, "id", "node"))
             ways.point_x.append(_degrees(attributes, "lon", 180.0))
             ways.point_y.append(_degrees(attributes, "lat", 90.0))
+            ways.point_signals.append(0)
         elif tag == "way":
             inside = "" if _is_gone(attributes) else "way"
             tags, refs = {}, array("q")
-        elif inside and tag == "nd":
+        elif inside == "way" and tag == "nd":
             refs.append(_whole(attributes, "ref", "nd"))
-        elif inside and tag == "tag":
+        elif inside == "node" and tag == "tag":
+            if attributes.get("k") == "highway" and attributes.get("v") == SIGNALS_TAG:
+                ways.point_signals[-1] = 1
+        elif inside == "way" and tag == "tag":
             tags[attributes.get("k", "")] = attributes.get("v", "")
             if len(tags) > _MAX_TAGS:
                 raise Halt(f"more than {_MAX_TAGS} tags on one way")
 
     def end(tag: str) -> None:
         nonlocal inside
-        if tag == "way" and inside:
+        if tag == "way" and inside == "way":
             ways.add_way(tags, refs)
+        if tag in {"node", "way"}:
             inside = ""
 
     read_xml(file, start, end, max_bytes=max_bytes, default=MAX_STREAM_BYTES)
@@ -199,12 +234,13 @@ def _degrees(attributes: Mapping[str, str], key: str, limit: float) -> float:
 
 def _read_pbf(file: Path, ways: _Ways, max_bytes: int | None) -> None:
     pbf = PbfFile(file, max_bytes)
-    for way in pbf.ways("highway"):
-        ways.add_way(way.tags, way.refs)
+    pbf.read_ways(COLUMNS, ways.add_table)
     ids = np.unique(np.frombuffer(ways.refs, dtype=np.int64)) if ways.refs else np.empty(0, dtype=np.int64)
     if len(ids) == 0:
         return
-    lon, lat = pbf.places(ids)
+    lon, lat, signals = pbf.places(ids, ("highway", SIGNALS_TAG))
     known = ~np.isnan(lon)
-    for target, values in ((ways.point_ids, ids), (ways.point_x, lon), (ways.point_y, lat)):
-        target.frombytes(np.ascontiguousarray(values[known]).tobytes())
+    ways.point_ids.frombytes(ids[known].tobytes())
+    ways.point_x.frombytes(lon[known].tobytes())
+    ways.point_y.frombytes(lat[known].tobytes())
+    ways.point_signals.frombytes(signals[known].tobytes())

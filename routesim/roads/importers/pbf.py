@@ -1,4 +1,4 @@
-"""The PBF format of OpenStreetMap files, read blob by blob: ways with a given tag, and places of nodes.
+"""The PBF format of OpenStreetMap files, read blob by blob: ways with a given tag, places of nodes, and their signals.
 
 Written for files nobody vouches for: every length is checked against what is there before it is followed,
 and no more than one blob is held at a time. The format is described in OpenStreetMap's wiki under "PBF
@@ -9,17 +9,26 @@ from __future__ import annotations
 
 import lzma
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import IO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from routesim.arrays import Floats, Ints
+from routesim.arrays import Bools, Floats, Ints
 from routesim.errors import NetworkError
 from routesim.roads.importers.files import MAX_STREAM_BYTES, most_bytes, too_large
-from routesim.roads.importers.wire import delta_values, fields_of, plain_nodes, spans_of, tagged_ways
+from routesim.roads.importers.wire import (
+    delta_lists,
+    delta_values,
+    dense_tagged,
+    fields_of,
+    plain_nodes,
+    spans_of,
+    ways_with,
+)
 
 # The limits of the format itself.
 _MAX_HEADER_BYTES = 64 * 2**10
@@ -30,11 +39,30 @@ _NODES, _DENSE, _WAYS = 1, 2, 3
 Bytes = NDArray[np.uint8]
 
 
-class Way(NamedTuple):
-    """A way's tags and the ids of its nodes."""
+class WayTable(NamedTuple):
+    """Ways of one block that have the first of some keys, and at least two nodes.
 
-    tags: dict[str, str]
-    refs: Ints
+    `values[i, c]` is the number of the text that way `i` has for key `c`, -1 where it has none.
+    """
+
+    block: _Block
+    values: Ints
+    counts: Ints
+    nodes: Ints
+
+    def said(self, column: int, read: Callable[[str], int]) -> NDArray[np.int8]:
+        """Return what `read` says of each way's value of a key, 0 where it has none; it is asked once a text."""
+        values = self.values[:, column]
+        occurs = np.zeros(len(self.block.texts) + 1, dtype=np.bool_)
+        occurs[values] = True  # -1 is the last
+        says = np.zeros(len(occurs), dtype=np.int8)
+        for number in np.flatnonzero(occurs[:-1]).tolist():
+            says[number] = read(self.block.text(number))
+        return says[values]
+
+    def refs(self, chosen: Bools) -> Ints:
+        """Return the ids of the nodes of some ways, one after the other."""
+        return delta_lists(self.block.buffer, self.nodes[chosen], int(self.counts[chosen].sum()))
 
 
 class PbfFile:
@@ -46,35 +74,38 @@ class PbfFile:
         # Which blobs hold nodes is learnt while ways are read, so that the others need not be opened twice.
         self._node_blobs: list[tuple[int, int]] | None = None
 
-    def ways(self, key: str) -> Iterator[Way]:
-        """Yield the ways that have a tag `key`, in the file's order."""
+    def read_ways(self, keys: Sequence[str], take: Callable[[WayTable], None]) -> None:
+        """Hand over the ways that have the first of these keys, block by block in the file's order."""
         node_blobs = []
         for at, size in self.blobs:
             try:
                 block = _Block(self._open(at, size))
                 if block.has_nodes:
                     node_blobs.append((at, size))
-                yield from block.ways(key)
+                for table in block.ways(keys):
+                    take(table)
             except (ValueError, IndexError, UnicodeDecodeError) as error:
                 raise self._damaged(at, error) from None
         self._node_blobs = node_blobs
 
-    def places(self, ids: Ints) -> tuple[Floats, Floats]:
-        """Return longitude and latitude of nodes, given by ids in ascending order; NaN where not found."""
+    def places(self, ids: Ints, tag: tuple[str, str]) -> tuple[Floats, Floats, Bools]:
+        """Return longitude and latitude of nodes, NaN where not found, and which have the tag; `ids` ascend."""
         lon, lat = np.full(len(ids), np.nan), np.full(len(ids), np.nan)
+        tagged = np.zeros(len(ids), dtype=np.bool_)
         for at, size in self.blobs if self._node_blobs is None else self._node_blobs:
             try:
                 block = _Block(self._open(at, size))
-                for node_ids, x, y in block.nodes():
+                for node_ids, x, y, has_tag in block.nodes(tag):
                     slot = np.minimum(np.searchsorted(ids, node_ids), len(ids) - 1)
                     wanted = ids[slot] == node_ids
                     lon[slot[wanted]], lat[slot[wanted]] = (
                         block.degrees(x[wanted]),
                         block.degrees(y[wanted], 1),
                     )
+                    tagged[slot[wanted]] = has_tag[wanted]
             except (ValueError, IndexError) as error:
                 raise self._damaged(at, error) from None
-        return lon, lat
+        return lon, lat, tagged
 
     def _open(self, at: int, size: int) -> bytes:
         try:
@@ -128,43 +159,47 @@ class _Block:
     def has_nodes(self) -> bool:
         return any(kinds & {_NODES, _DENSE} for kinds in self.kinds)
 
-    def ways(self, key: str) -> Iterator[Way]:
-        wanted = self._position(key.encode())
-        if wanted < 0:
+    def ways(self, keys: Sequence[str]) -> Iterator[WayTable]:
+        if not any(_WAYS in kinds for kinds in self.kinds):
+            return
+        columns = np.full(len(self.texts), -1, dtype=np.int64)
+        for column, key in enumerate(keys):
+            columns[self._positions(key.encode())] = column
+        if not (columns == 0).any():
             return
         for group, kinds in zip(self.groups, self.kinds, strict=True):
-            if _WAYS not in kinds:
-                continue
-            spans = spans_of(self.buffer, *group)
-            tags, tag_offsets, refs, ref_offsets = tagged_ways(
-                self.buffer, np.ascontiguousarray(spans[spans[:, 0] == _WAYS, 1:]), wanted, len(self.texts)
-            )
-            for i in range(len(tag_offsets) - 1):
-                pairs = tags[tag_offsets[i] : tag_offsets[i + 1]].tolist()
-                yield Way(
-                    {self._text(k): self._text(v) for k, v in pairs},
-                    refs[ref_offsets[i] : ref_offsets[i + 1]],
-                )
+            if _WAYS in kinds:
+                spans = spans_of(self.buffer, *group)
+                ways = np.ascontiguousarray(spans[spans[:, 0] == _WAYS, 1:])
+                values, counts, nodes = ways_with(self.buffer, ways, columns, len(keys))
+                long = counts > 1
+                yield WayTable(self, values[long], counts[long], nodes[long])
 
-    def nodes(self) -> Iterator[tuple[Ints, Ints, Ints]]:
-        """Yield ids, longitudes and latitudes in units of the granularity."""
+    def nodes(self, tag: tuple[str, str]) -> Iterator[tuple[Ints, Ints, Ints, Bools]]:
+        """Yield ids, longitudes and latitudes in units of the granularity, and which have the tag."""
+        key, value = (self._position(text.encode()) for text in tag)
+        if value < 0:
+            key = -1
         for group, kinds in zip(self.groups, self.kinds, strict=True):
             spans = spans_of(self.buffer, *group)
             if _NODES in kinds:
-                rows = plain_nodes(self.buffer, np.ascontiguousarray(spans[spans[:, 0] == _NODES, 1:]))
-                yield rows[:, 0], rows[:, 2], rows[:, 1]
+                rows = plain_nodes(self.buffer, np.ascontiguousarray(spans[spans[:, 0] == _NODES, 1:]), key, value)
+                yield rows[:, 0], rows[:, 2], rows[:, 1], rows[:, 3] > 0
             for start, end in spans[spans[:, 0] == _DENSE, 1:].tolist():
                 columns: dict[int, Ints] = {}
+                tags = (0, 0)
                 for number, first, last in fields_of(self.buffer, start, end).tolist():
                     if number in (1, 8, 9):
                         if number in columns:
                             raise ValueError("a group of nodes states a column twice")
                         columns[number] = delta_values(self.buffer, first, last)
+                    elif number == 10 and key >= 0:
+                        tags = first, last
                 if columns:
                     ids, y, x = (columns.get(number, np.empty(0, dtype=np.int64)) for number in (1, 8, 9))
                     if not len(ids) == len(y) == len(x):
                         raise ValueError(f"{len(ids)} nodes have {len(y)} latitudes and {len(x)} longitudes")
-                    yield ids, x, y
+                    yield ids, x, y, dense_tagged(self.buffer, *tags, len(ids), key, value)
 
     def degrees(self, values: Ints, axis: int = 0) -> Floats:
         limit = 360 * 10**9 // self.granularity
@@ -175,14 +210,20 @@ class _Block:
         return np.where(nano % 100 == 0, (nano // 100) / 1e7, nano / 1e9)
 
     def _position(self, text: bytes) -> int:
-        lengths = self.texts[:, 1] - self.texts[:, 0]
-        for i in np.flatnonzero(lengths == len(text)).tolist():
-            if self.content[self.texts[i, 0] : self.texts[i, 1]] == text:
-                return int(i)
-        return -1
+        return next(iter(self._positions(text)), -1)
 
-    def _text(self, i: int) -> str:
-        return self.content[self.texts[i, 0] : self.texts[i, 1]].decode("utf-8")
+    def _positions(self, text: bytes) -> list[int]:
+        same = np.flatnonzero(self.texts[:, 1] - self.texts[:, 0] == len(text)).tolist()
+        return [i for i in same if self.content[self.texts[i, 0] : self.texts[i, 1]] == text]
+
+    @cached_property
+    def _spans(self) -> list[list[int]]:
+        spans: list[list[int]] = self.texts.tolist()
+        return spans
+
+    def text(self, i: int) -> str:
+        start, end = self._spans[i]
+        return self.content[start:end].decode("utf-8")
 
 
 def _walk(file: Path, max_bytes: int | None) -> Iterator[tuple[int, int]]:

@@ -17,9 +17,9 @@ import numpy as np
 
 from routesim.errors import NetworkError
 from routesim.roads.importers.archive import load, save
-from routesim.roads.importers.graph import OSM_ATTRIBUTION
-from routesim.roads.importers.simplify import Streets, network_from_streets
-from routesim.roads.importers.tags import USED_TAGS, Road, is_drivable, read_road
+from routesim.roads.importers.graph import OSM_ATTRIBUTION, SIGNALS_TAG
+from routesim.roads.importers.simplify import CLOSED_WAYS, Streets, network_from_streets
+from routesim.roads.importers.tags import DRIVABLE, LEFT_OUT, USED_TAGS, Road, judge, read_road, was_turned
 from routesim.roads.network import RoadNetwork
 
 if TYPE_CHECKING:
@@ -27,6 +27,11 @@ if TYPE_CHECKING:
 
 _BUSY = {429, 504}
 _LONGEST_WAIT_S = 120.0
+_RULES = 2  # raised when the rules of `tags` change, so that copies made by older ones are not used
+# What Overpass is asked for: every road of a class cars drive on. Which of them they may use is decided here.
+_FILTER = "".join(
+    [f'["highway"~"^({"|".join(sorted(DRIVABLE))})$"]', *(f'["{tag}"!~"{text}"]' for tag, text in LEFT_OUT.items())]
+)
 
 
 class _BusyError(Exception):
@@ -54,14 +59,15 @@ def from_place(
 
     The first call downloads them; later calls, also without a network, read the copy in `cache_folder` (by
     default `routesim` in the user's cache folder, or where ROUTESIM_CACHE points) until `refresh` is True.
-    A server that is busy is asked again up to `retries` times. Own servers may be named by their URLs.
+    Which roads cars may use, and in which directions, is decided as in `from_osm`. A server that is busy is
+    asked again up to `retries` times. Own servers may be named by their URLs.
     """
     if not 0 < len(str(query).strip()) <= 500:
         raise NetworkError(f"a place is a text of up to 500 characters, got {query!r:.80}")
     if not (timeout_s > 0 and retries >= 0 and retry_wait_s >= 0):
         raise NetworkError("timeout_s must be above 0, retries and retry_wait_s at least 0")
     folder = Path(cache_folder) if cache_folder is not None else _default_cache()
-    asked = [query.strip(), largest_component, simplify, overpass_url, nominatim_url]
+    asked = [query.strip(), largest_component, simplify, overpass_url, nominatim_url, _RULES]
     copy = folder / f"{_slug(query)}-{hashlib.sha256(json.dumps(asked).encode()).hexdigest()[:16]}.npz"
     if not refresh and copy.is_file():
         try:
@@ -110,7 +116,7 @@ def _download(query: str, settings: dict[str, Any], retries: int, retry_wait_s: 
     for attempt in range(retries + 1):
         try:
             with _osmnx_settings(**settings):
-                return osmnx.graph_from_place(query, network_type="drive", simplify=False, retain_all=True)
+                return osmnx.graph_from_place(query, custom_filter=_FILTER, simplify=False, retain_all=True)
         except _BusyError as busy:
             problem: Exception = busy
             if attempt < retries:
@@ -139,10 +145,12 @@ def _osmnx_settings(**settings: Any) -> Iterator[None]:
 
     wanted = {
         "use_cache": False,
+        "all_oneway": True,  # every way once, with its own `oneway`: the directions are read here
         "overpass_rate_limit": False,
         "doh_url_template": None,
         "log_file": False,
         "requests_kwargs": {**osmnx.settings.requests_kwargs, "hooks": {"response": refuse_busy}},
+        "useful_tags_node": sorted({*osmnx.settings.useful_tags_node, "highway"}),
         "useful_tags_way": sorted({*osmnx.settings.useful_tags_way, *USED_TAGS}),
         **settings,
     }
@@ -163,22 +171,33 @@ def _streets(graph: nx.MultiDiGraph) -> Streets:
     labels = list(graph.nodes)
     index = {label: i for i, label in enumerate(labels)}
     roads: list[Road] = []
-    codes: dict[Any, int | None] = {}
+    codes: dict[Any, tuple[int, bool] | None] = {}
+    closed = 0
     tails, heads, road, backward = [], [], [], []
     for u, v, data in graph.edges(data=True):
         way = data.get("osmid")
         if way not in codes:
             tags = {key: value for key, value in data.items() if isinstance(value, str)}
-            tags["oneway"] = "yes" if data.get("oneway") else "no"
-            codes[way] = len(roads) if is_drivable(tags) else None
-            if codes[way] is not None:
+            verdict = judge(tags)
+            closed += verdict == "closed"
+            codes[way] = (len(roads), was_turned(tags)) if verdict == "drivable" else None
+            if verdict == "drivable":
                 roads.append(read_road(tags))
-        code = codes[way]
-        if code is not None and u != v:
-            tails.append(index[u])
-            heads.append(index[v])
-            road.append(code)
-            backward.append(bool(data.get("reversed")))
+        known = codes[way]
+        if known is None or u == v:
+            continue
+        code, turned = known
+        # osmnx has turned the points of a way with oneway=-1.
+        first, second = (index[v], index[u]) if turned else (index[u], index[v])
+        for tail, head, used, back in (
+            (first, second, roads[code].forward, False),
+            (second, first, roads[code].backward, True),
+        ):
+            if used:
+                tails.append(tail)
+                heads.append(head)
+                road.append(code)
+                backward.append(back)
     return Streets(
         node_ids=np.array(labels, dtype=np.int64),
         lon=np.array([graph.nodes[label]["x"] for label in labels], dtype=np.float64),
@@ -188,4 +207,6 @@ def _streets(graph: nx.MultiDiGraph) -> Streets:
         road=np.array(road, dtype=np.int64),
         backward=np.array(backward, dtype=np.bool_),
         roads=roads,
+        signals=np.array([graph.nodes[label].get("highway") == SIGNALS_TAG for label in labels], dtype=np.bool_),
+        left_out={CLOSED_WAYS: closed},
     )

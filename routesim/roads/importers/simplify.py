@@ -4,24 +4,37 @@ A point is passed through, and its pieces merged, where osmnx's simplification d
 neighbours and either one way through or the same street in both directions. Where pieces run in parallel,
 loop, or change between one-way and two-way, the point stays a node. A ring without any junction keeps one
 node.
+
+Signals are at nodes. One on the way to a node stands at the stop line before it and belongs to it if it is at
+most 50 m ahead, in either direction of driving; farther from any node it is a crossing on foot, and is left out.
+A known programme at a node becomes one of the edges that end and start there; one of a point that is passed through is
+left out.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from routesim.arrays import Floats, Ints
+from routesim.arrays import Bools, Floats, Ints
 from routesim.errors import NetworkError
 from routesim.kernels import kernel
 from routesim.roads.columns import IMPUTED_BITS
 from routesim.roads.edits import largest_component_nodes
 from routesim.roads.importers.assemble import EdgeNumbers, Edges, Lines, Nodes, assemble
-from routesim.roads.importers.defaults import road_class
+from routesim.roads.importers.defaults import class_columns
 from routesim.roads.importers.tags import Road
 from routesim.roads.network import RoadNetwork
 from routesim.roads.places import haversine_m
+from routesim.roads.signal_times import SignalTimes
+
+STOP_LINE_M = 50.0  # how far before a junction its signals may stand
+
+# What `left_out` of a network counts.
+CLOSED_WAYS = "ways closed to cars"
+CUT_WAYS = "ways that leave the file"
+APART = "points outside the largest component"
 
 
 @dataclass(frozen=True)
@@ -36,6 +49,9 @@ class Streets:
     road: Ints
     backward: NDArray[np.bool_]
     roads: Sequence[Road]
+    signals: Bools | None = None  # which points have traffic signals
+    signal_times: SignalTimes | None = None  # known programmes, with pieces for roads
+    left_out: Mapping[str, int] = field(default_factory=dict)  # what the reader did not take, counted
 
 
 def network_from_streets(
@@ -52,8 +68,11 @@ def network_from_streets(
         raise NetworkError("no drivable road of at least two points")
     used = np.zeros(n_points, dtype=np.bool_)
     used[tails] = used[heads] = True
+    left_out = dict(streets.left_out)
     if largest_component:
+        n_used = int(used.sum())
         used &= largest_component_nodes(n_points, tails, heads)
+        left_out[APART] = n_used - int(used.sum())
     kept = used[tails] & used[heads]
     tails, heads, road, backward = tails[kept], heads[kept], road[kept], backward[kept]
     if len(tails) == 0:
@@ -81,11 +100,19 @@ def network_from_streets(
     edge_tails, edge_heads = tails[pieces[starts]], heads[pieces[ends - 1]]
     junctions[edge_tails] = junctions[edge_heads] = True
     index = np.cumsum(junctions) - 1
+    signals = np.zeros(len(node_ids), dtype=np.bool_) if streets.signals is None else streets.signals[used]
+    signals = _at_stop_lines(signals, heads[pieces], by_piece, offsets)
     names = _longest([r.name for r in streets.roads], road[pieces], by_piece, offsets)
     highways = _longest([r.highway for r in streets.roads], road[pieces], by_piece, offsets)
     return assemble(
-        Nodes(node_ids[junctions].tolist(), lon[junctions], lat[junctions]),
-        Edges(index[edge_tails], index[edge_heads], names, highways),
+        Nodes(node_ids[junctions].tolist(), lon[junctions], lat[junctions], signals=signals[junctions]),
+        Edges(
+            index[edge_tails],
+            index[edge_heads],
+            names,
+            highways,
+            signal_times=_times(streets.signal_times, np.flatnonzero(kept)[pieces], offsets, len(kept)),
+        ),
         EdgeNumbers(
             edge_length,
             seconds,
@@ -97,7 +124,27 @@ def network_from_streets(
         _lines(lon, lat, tails[pieces], heads[pieces], offsets),
         name=name,
         attribution=attribution,
+        left_out=left_out,
     )
+
+
+def _at_stop_lines(signals: Bools, heads: Ints, length: Floats, offsets: Ints) -> Bools:
+    """Mark the ends of edges too that have signals on the last metres before them."""
+    last = np.repeat(offsets[1:] - 1, np.diff(offsets))
+    driven = np.cumsum(length)
+    near = signals[heads] & (driven[last] - driven <= STOP_LINE_M)
+    marked = signals.copy()
+    marked[heads[last[near]]] = True
+    return marked
+
+
+def _times(times: SignalTimes | None, pieces: Ints, offsets: Ints, n_pieces: int) -> SignalTimes | None:
+    """Return programmes in which a piece that is the last of an edge, or the first one to go on to, is the edge."""
+    if times is None:
+        return None
+    ending, starting = (np.full(n_pieces, -1, dtype=np.int64) for _ in range(2))
+    ending[pieces[offsets[1:] - 1]] = starting[pieces[offsets[:-1]]] = np.arange(len(offsets) - 1)
+    return times.renumbered(ending, starting)
 
 
 def _filled(
@@ -107,7 +154,7 @@ def _filled(
     side = backward.astype(np.int64)
     speed = np.array([r.speed_kph for r in roads], dtype=np.float64)[road, side]
     lanes = np.array([r.lanes for r in roads], dtype=np.float64)[road, side]
-    classes = np.array([road_class(r.highway) for r in roads], dtype=np.float64)[road]
+    classes = class_columns([r.highway for r in roads])[road]
     no_speed, no_lanes = np.isnan(speed), np.isnan(lanes)
     speed = np.where(no_speed, classes[:, 0], speed)
     lanes = np.where(no_lanes, classes[:, 1], lanes)
@@ -117,16 +164,20 @@ def _filled(
 
 def _longest(texts: Sequence[str], road: Ints, length: Floats, offsets: Ints) -> list[str]:
     """Return for each edge the text that most of its length carries; texts that say nothing give way."""
-    first, last = np.minimum.reduceat(road, offsets[:-1]), np.maximum.reduceat(road, offsets[:-1])
-    chosen = [texts[code] for code in first.tolist()]
-    for e in np.flatnonzero(first != last).tolist():
-        share: dict[str, float] = {}
-        span = slice(offsets[e], offsets[e + 1])
-        for code, metres in zip(road[span].tolist(), length[span].tolist(), strict=True):
-            if texts[code]:
-                share[texts[code]] = share.get(texts[code], 0.0) + metres
-        chosen[e] = max(share, key=share.__getitem__, default="")
-    return chosen
+    table = {text: code for code, text in enumerate(dict.fromkeys(texts))}
+    codes = np.array([table[text] for text in texts], dtype=np.int64)[road]
+    chosen = np.minimum.reduceat(codes, offsets[:-1])
+    mixed = chosen != np.maximum.reduceat(codes, offsets[:-1])
+    # Of edges through several texts: the length of each text, and the longest, of equals the first to come.
+    pieces = np.flatnonzero(np.repeat(mixed, np.diff(offsets)) & (codes != table.get("", -1)))
+    edge = np.repeat(np.arange(len(mixed)), np.diff(offsets))[pieces]
+    _, first, group = np.unique(edge * len(table) + codes[pieces], return_index=True, return_inverse=True)
+    share = np.bincount(group, weights=length[pieces])
+    order = np.lexsort((first, -share, edge[first]))
+    best = first[order[np.unique(edge[first][order], return_index=True)[1]]]
+    chosen[edge[best]] = codes[pieces[best]]
+    names = list(table)
+    return [names[code] for code in chosen.tolist()]
 
 
 def _lines(lon: Floats, lat: Floats, tails: Ints, heads: Ints, offsets: Ints) -> Lines:

@@ -39,7 +39,10 @@ def to_geodataframe(network: RoadNetwork) -> gpd.GeoDataFrame:
 
 
 def to_geopackage(network: RoadNetwork, path: str | Path) -> None:
-    """Write layers `edges` and `nodes` and a table `network`; `from_geopackage` reads them back unchanged."""
+    """Write layers `edges` and `nodes` and a table `network`; `from_geopackage` reads them back unchanged.
+
+    Known programmes of signals are in a table `signal_times`.
+    """
     import geopandas as gpd
     import pandas as pd
     import shapely
@@ -55,7 +58,8 @@ def to_geopackage(network: RoadNetwork, path: str | Path) -> None:
     known = ~np.isnan(network.x)
     points = np.full(network.n_nodes, None, dtype=object)
     points[known] = shapely.points(network.x[known], network.y[known])
-    nodes = pd.DataFrame({"label": [encode_label(label) for label in network.labels], "no_through": network.no_through})
+    nodes = pd.DataFrame({"label": [encode_label(label) for label in network.labels]})
+    nodes["no_through"], nodes["signals"] = network.no_through, network.signals
     about = {"name": network.name, "crs": network.crs, "attribution": network.attribution}
     table = pd.DataFrame({"format": [GEOPACKAGE_FORMAT], "about": [json.dumps(about)]})
     with whole_file(path, NetworkError) as temporary:
@@ -71,6 +75,9 @@ def to_geopackage(network: RoadNetwork, path: str | Path) -> None:
             import pyogrio
 
             pyogrio.write_dataframe(table, temporary, layer="network", driver="GPKG", append=True)
+            if len(network.signal_times):
+                times = pd.DataFrame(network.signal_times.columns())
+                pyogrio.write_dataframe(times, temporary, layer="signal_times", driver="GPKG", append=True)
         except (ValueError, RuntimeError, UnicodeError) as error:
             raise NetworkError(f"cannot write {path} as a GeoPackage: {error}") from None
 

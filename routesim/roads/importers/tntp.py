@@ -3,8 +3,9 @@
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,12 +13,15 @@ from routesim.arrays import Floats
 from routesim.errors import NetworkError
 from routesim.roads.importers.assemble import EdgeNumbers, Edges, Nodes, assemble
 from routesim.roads.importers.files import read_text, reads_files
+from routesim.roads.importers.plausible import warn_of_speeds
 from routesim.roads.network import RoadNetwork
 from routesim.roads.places import GEOGRAPHIC
 
 SECONDS: Mapping[str, float] = {"s": 1.0, "min": 60.0, "h": 3600.0, "h/100": 36.0}
 METRES: Mapping[str, float] = {"m": 1.0, "km": 1000.0, "mi": 1609.344, "ft": 0.3048}
 _COLUMNS = ("init_node", "term_node", "capacity", "length", "free_flow_time", "b", "power")
+_TOLL_COLUMN = 8  # after `speed`, and often left out
+_TOLL, _LENGTH = "TOLL FACTOR", "DISTANCE FACTOR"
 _META = re.compile(r"\s*<([^>]*)>\s*(.*)")
 
 
@@ -36,13 +40,15 @@ def from_tntp(
     Nodes are labelled by their numbers. Zones numbered below FIRST THRU NODE are marked `no_through`: trips
     start and end there and never pass. `time_unit` ("s", "min", "h", "h/100") is what one unit of free flow
     time means and `length_unit` ("m", "km", "mi", "ft") one of length; without them the units the file's
-    header states, else minutes and miles. Capacity is per hour as it stands; b and power become `bpr_alpha`
-    and `bpr_beta`.
+    header states, else minutes and miles, and a warning where that makes speeds that cannot be true. Capacity is
+    per hour as it stands; b and power become `bpr_alpha` and `bpr_beta`. Tolls and weights of length, where the file
+    has them, are no part of the network, and counted in `left_out`: `read_tntp_costs` returns them.
     """
     lines = read_text(net, "TNTP network", max_bytes=max_bytes).splitlines()
     meta, start = _metadata(lines, str(net))
-    seconds = SECONDS[_unit("time_unit", time_unit, SECONDS, meta, "Free Flow Time", "min")]
-    metres = METRES[_unit("length_unit", length_unit, METRES, meta, "Length", "mi")]
+    time, time_stated = _unit("time_unit", time_unit, SECONDS, meta, "Free Flow Time", "min")
+    length, length_stated = _unit("length_unit", length_unit, METRES, meta, "Length", "mi")
+    seconds, metres = SECONDS[time], METRES[length]
     n_nodes, n_links = _count(meta, "NUMBER OF NODES", str(net)), _count(meta, "NUMBER OF LINKS", str(net))
     first_through = _count(meta, "FIRST THRU NODE", str(net)) if "FIRST THRU NODE" in meta else 1
     if n_nodes > len(lines) * 2 + 2:
@@ -52,8 +58,9 @@ def from_tntp(
         raise NetworkError(f"{net} announces {n_links} links and holds {len(rows)}; it breaks off or is damaged")
     x, y, crs = _places(nodes, n_nodes, max_bytes)
     ends = rows[:, :2].astype(np.int64) - 1
+    priced = _costs(lines, start, str(net), rows, _weight(meta, _TOLL, str(net)), _weight(meta, _LENGTH, str(net)))[1]
     try:
-        return assemble(
+        network = assemble(
             Nodes(range(1, n_nodes + 1), x, y, no_through=np.arange(1, n_nodes + 1) < first_through),
             Edges(ends[:, 0], ends[:, 1], names=[""] * len(rows), highways=[""] * len(rows)),
             EdgeNumbers(
@@ -65,9 +72,93 @@ def from_tntp(
             ),
             crs=crs,
             name=Path(net).name.removesuffix(".tntp").removesuffix("_net") if name is None else name,
+            left_out={"costs beside time of links": int(np.count_nonzero(priced))} if priced.any() else {},
         )
     except NetworkError as error:
         raise NetworkError(f"{net}: {error}") from None
+    stated = {True: "as stated", False: "which is assumed, as the file states none"}
+    warn_of_speeds(
+        network,
+        str(net),
+        {
+            "time_unit": {unit: seconds / other for unit, other in SECONDS.items()},
+            "length_unit": {unit: other / metres for unit, other in METRES.items()},
+        },
+        f"times in {time} ({stated[time_stated]}) and lengths in {length} ({stated[length_stated]})",
+    )
+    return network
+
+
+class TntpCosts(NamedTuple):
+    """What links of a TNTP file cost beside their time, in the order of the edges of `from_tntp`.
+
+    `toll` and `length` are in the units of the file, and a weight is how many seconds one unit of them counts.
+    """
+
+    toll: Floats
+    length: Floats
+    toll_weight_s: float
+    length_weight_s: float
+
+    @property
+    def edge_cost_s(self) -> Floats:
+        """What each edge costs beside its time, in seconds."""
+        return self.toll * self.toll_weight_s + self.length * self.length_weight_s
+
+
+@reads_files
+def read_tntp_costs(
+    net: str | Path,
+    *,
+    toll_weight: float | None = None,
+    length_weight: float | None = None,
+    time_unit: str | None = None,
+    max_bytes: int | None = None,
+) -> TntpCosts:
+    """Read tolls and lengths of a `*_net.tntp` file, and how much they count against time.
+
+    `toll_weight` and `length_weight` are units of time for one unit of toll and of length, as the descriptions of the
+    collection state them; without them the file's <TOLL FACTOR> and <DISTANCE FACTOR> count, else nothing.
+    """
+    lines = read_text(net, "TNTP network", max_bytes=max_bytes).splitlines()
+    meta, start = _metadata(lines, str(net))
+    seconds = SECONDS[_unit("time_unit", time_unit, SECONDS, meta, "Free Flow Time", "min")[0]]
+    rows = _links(lines, start, str(net), _count(meta, "NUMBER OF NODES", str(net)))
+    weights = []
+    for keyword, given, key in (("toll_weight", toll_weight, _TOLL), ("length_weight", length_weight, _LENGTH)):
+        if given is not None and not (math.isfinite(given) and given >= 0):
+            raise NetworkError(f"{keyword} must be a number, at least 0, got {given}")
+        weights.append(_weight(meta, key, str(net)) if given is None else float(given))
+    toll, _ = _costs(lines, start, str(net), rows, 1.0, 0.0)
+    return TntpCosts(toll, rows[:, 3], weights[0] * seconds, weights[1] * seconds)
+
+
+def _costs(
+    lines: list[str], start: int, where: str, rows: Floats, toll_weight: float, length_weight: float
+) -> tuple[Floats, Floats]:
+    """Return the toll of every link, and its weighed cost; tolls without a weight are not looked at."""
+    toll = np.zeros(len(rows))
+    if toll_weight:
+        for i, (number, fields) in enumerate(_fields(lines, start)):
+            text = fields[_TOLL_COLUMN] if len(fields) > _TOLL_COLUMN else "0"
+            try:
+                toll[i] = float(text)
+            except ValueError:
+                toll[i] = math.nan
+            if not (math.isfinite(toll[i]) and toll[i] >= 0):
+                raise NetworkError(f"{where} line {number}: toll must be a number, at least 0, got {text!r:.40}")
+    return toll, toll * toll_weight + rows[:, 3] * length_weight
+
+
+def _weight(meta: Mapping[str, str], key: str, where: str) -> float:
+    text = meta.get(key, "0") or "0"
+    try:
+        weight = float(text)
+    except ValueError:
+        weight = math.nan
+    if not (math.isfinite(weight) and weight >= 0):
+        raise NetworkError(f"{where}: <{key}> must be a number, at least 0, got {text!r:.40}")
+    return weight
 
 
 def _unit(
@@ -77,13 +168,14 @@ def _unit(
     meta: Mapping[str, str],
     column: str,
     default: str,
-) -> str:
+) -> tuple[str, bool]:
+    """Return a unit, and whether the caller or the file states it."""
     if given is not None:
         if given not in known:
             raise NetworkError(f"{keyword} must be one of {', '.join(known)}, got {given!r}")
-        return given
+        return given, True
     stated = re.search(rf"{column} \(([^)]{{1,20}})\)", meta.get("ORIGINAL HEADER", ""))
-    return stated[1] if stated and stated[1] in known else default
+    return (stated[1], True) if stated and stated[1] in known else (default, False)
 
 
 def _metadata(lines: list[str], where: str) -> tuple[dict[str, str], int]:
@@ -109,17 +201,21 @@ def _count(meta: Mapping[str, str], key: str, where: str) -> int:
     return value
 
 
-def _links(lines: list[str], start: int, where: str, n_nodes: int) -> Floats:
-    rows: list[list[float]] = []
+def _fields(lines: list[str], start: int) -> Iterator[tuple[int, list[str]]]:
+    """Yield the number of every line with a link, and what stands in it."""
     for number, line in enumerate(lines[start:], start + 1):
         content = line.partition(";")[0].strip()
-        if not content or content.startswith("~"):
-            continue
-        fields = content.split()
+        if content and not content.startswith("~"):
+            yield number, content.split()
+
+
+def _links(lines: list[str], start: int, where: str, n_nodes: int) -> Floats:
+    rows: list[list[float]] = []
+    for number, fields in _fields(lines, start):
         try:
             row = [float(field) for field in fields[: len(_COLUMNS)]]
         except ValueError:
-            raise NetworkError(f"{where} line {number} must hold numbers, got {content!r:.80}") from None
+            raise NetworkError(f"{where} line {number} must hold numbers, got {' '.join(fields)!r:.80}") from None
         if len(row) < len(_COLUMNS):
             raise NetworkError(f"{where} line {number} needs {', '.join(_COLUMNS)}, got {len(row)} values")
         for column, value in zip(_COLUMNS, row, strict=True):

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from routesim.arrays import Ints
+from routesim.arrays import Bools, Ints
 from routesim.kernels import kernel
 
 Bytes = NDArray[np.uint8]
@@ -108,21 +108,50 @@ def delta_values(buffer: Bytes, start: int, end: int) -> Ints:
 
 
 @kernel
-def plain_nodes(buffer: Bytes, spans: Ints) -> Ints:
-    """Return rows of id, latitude and longitude of single nodes."""
-    rows = np.zeros((len(spans), 3), dtype=np.int64)
+def plain_nodes(buffer: Bytes, spans: Ints, key: int, value: int) -> Ints:
+    """Return rows of id, latitude, longitude and whether it has the tag of single nodes; -1 is no tag to look for."""
+    rows = np.zeros((len(spans), 4), dtype=np.int64)
     for i in range(len(spans)):
         at, end = spans[i, 0], spans[i, 1]
         _check(buffer, at, end)
         found = 0
+        keys, keys_end, values, values_end = 0, 0, 0, 0
         while at < end:
-            number, value, last, at = _step(buffer, at, end)
+            number, first, last, at = _step(buffer, at, end)
             if last == -1 and number in (1, 8, 9):
-                rows[i, 0 if number == 1 else number - 7] = _zigzag(value)
+                rows[i, 0 if number == 1 else number - 7] = _zigzag(first)
                 found += 1
+            elif last >= 0 and number == 2:
+                keys, keys_end = first, last
+            elif last >= 0 and number == 3:
+                values, values_end = first, last
         if found != 3:
             raise ValueError("a node must state its id, latitude and longitude once each")
+        while key >= 0 and keys < keys_end and values < values_end:
+            one, keys = _varint(buffer, keys, keys_end)
+            other, values = _varint(buffer, values, values_end)
+            if one == key and other == value:
+                rows[i, 3] = 1
     return rows
+
+
+@kernel
+def dense_tagged(buffer: Bytes, start: int, end: int, n_nodes: int, key: int, value: int) -> Bools:
+    """Tell which nodes of a dense group have a tag, from its list of keys and values with a 0 after each node."""
+    _check(buffer, start, end)
+    tagged = np.zeros(n_nodes, dtype=np.bool_)
+    node, at = 0, start
+    while at < end:
+        one, at = _varint(buffer, at, end)
+        if one == 0:
+            node += 1
+            continue
+        other, at = _varint(buffer, at, end)
+        if node >= n_nodes:
+            raise ValueError("a group of nodes has tags of more nodes than it has")
+        if one == key and other == value:
+            tagged[node] = True
+    return tagged
 
 
 @kernel
@@ -144,42 +173,50 @@ def _way_lists(buffer: Bytes, at: int, end: int) -> tuple[Any, Any, Any, Any, An
 
 
 @kernel
-def tagged_ways(buffer: Bytes, spans: Ints, wanted: int, n_texts: int) -> tuple[Ints, Ints, Ints, Ints]:
-    """Return tags (pairs of text numbers) and node ids of ways with the key `wanted`, each with offsets."""
-    chosen = np.empty((len(spans), 6), dtype=np.int64)
-    n_ways, n_tags, n_refs = 0, 0, 0
+def ways_with(buffer: Bytes, spans: Ints, columns: Ints, n_columns: int) -> tuple[Ints, Ints, Ints]:
+    """Return the values of certain keys of ways that have the first, how many nodes each has, and where these lie.
+
+    `columns` says of every text of the table of which column it is the key, or -1. A value is the number of a text, -1
+    where a way has no such key; of a key that is stated twice the last value counts.
+    """
+    values = np.full((len(spans), n_columns), -1, dtype=np.int64)
+    counts = np.empty(len(spans), dtype=np.int64)
+    nodes = np.empty((len(spans), 2), dtype=np.int64)
+    n_ways = 0
     for i in range(len(spans)):
         _check(buffer, spans[i, 0], spans[i, 1])
-        lists = _way_lists(buffer, spans[i, 0], spans[i, 1])
-        has, at = False, lists[0]
-        while at < lists[1]:
-            key, at = _varint(buffer, at, lists[1])
-            has = has or key == wanted
-        if has:
-            tags = _count(buffer, lists[0], lists[1])
-            if tags != _count(buffer, lists[2], lists[3]):
-                raise ValueError("a way has not as many values as keys")
-            n_tags += tags
-            n_refs += _count(buffer, lists[4], lists[5])
-            chosen[n_ways] = lists
-            n_ways += 1
-    pairs = np.empty((n_tags, 2), dtype=np.int64)
-    pair_offsets = np.zeros(n_ways + 1, dtype=np.int64)
-    refs = np.empty(n_refs, dtype=np.int64)
-    ref_offsets = np.zeros(n_ways + 1, dtype=np.int64)
-    pair, ref = 0, 0
-    for i in range(n_ways):
-        key_at, value_at = chosen[i, 0], chosen[i, 2]
-        while key_at < chosen[i, 1]:
-            pairs[pair, 0], key_at = _varint(buffer, key_at, chosen[i, 1])
-            pairs[pair, 1], value_at = _varint(buffer, value_at, chosen[i, 3])
-            for side in range(2):
-                if pairs[pair, side] < 0 or pairs[pair, side] >= n_texts:
-                    raise ValueError("a tag points to a text that is not there")
-            pair += 1
-        pair_offsets[i + 1] = pair
-        values = delta_values(buffer, chosen[i, 4], chosen[i, 5])
-        refs[ref : ref + len(values)] = values
-        ref += len(values)
-        ref_offsets[i + 1] = ref
-    return pairs, pair_offsets, refs, ref_offsets
+        key_at, keys_end, value_at, values_end, refs, refs_end = _way_lists(buffer, spans[i, 0], spans[i, 1])
+        has, at = False, key_at
+        while at < keys_end:
+            key, at = _varint(buffer, at, keys_end)
+            if 0 <= key < len(columns) and columns[key] == 0:
+                has = True
+        if not has:
+            continue
+        if _count(buffer, key_at, keys_end) != _count(buffer, value_at, values_end):
+            raise ValueError("a way has not as many values as keys")
+        while key_at < keys_end:
+            key, key_at = _varint(buffer, key_at, keys_end)
+            value, value_at = _varint(buffer, value_at, values_end)
+            if key < 0 or key >= len(columns) or value < 0 or value >= len(columns):
+                raise ValueError("a tag points to a text that is not there")
+            if columns[key] >= 0:
+                values[n_ways, columns[key]] = value
+        counts[n_ways] = _count(buffer, refs, refs_end)
+        nodes[n_ways, 0], nodes[n_ways, 1] = refs, refs_end
+        n_ways += 1
+    return values[:n_ways], counts[:n_ways], nodes[:n_ways]
+
+
+@kernel
+def delta_lists(buffer: Bytes, spans: Ints, total: int) -> Ints:
+    """Return `delta_values` of several spans one after the other, `total` in all."""
+    values = np.empty(total, dtype=np.int64)
+    at = 0
+    for i in range(len(spans)):
+        part = delta_values(buffer, spans[i, 0], spans[i, 1])
+        if at + len(part) > total:
+            raise ValueError("a list is longer than was counted")
+        values[at : at + len(part)] = part
+        at += len(part)
+    return values[:at]

@@ -9,7 +9,7 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from routesim.arrays import Floats, Ints, Ints32
-from routesim.kernels import lean_kernel
+from routesim.kernels import inlined_kernel
 
 
 class Agenda(NamedTuple):
@@ -31,7 +31,7 @@ class Agenda(NamedTuple):
         )
 
 
-@lean_kernel
+@inlined_kernel
 def _up(agenda: Agenda, slot: int, item: int, time: float) -> int:
     """Find the place of an item at or above a free slot, moving those after it down."""
     times, items, place, _ = agenda
@@ -46,25 +46,27 @@ def _up(agenda: Agenda, slot: int, item: int, time: float) -> int:
     return slot
 
 
-@lean_kernel
+@inlined_kernel
 def _down(agenda: Agenda, slot: int, item: int, time: float) -> int:
     """Find the place of an item at or below a free slot, moving those before it up."""
     times, items, place, size = agenda
     child = 4 * slot + 1
     while child < size[0]:
-        best, least = child, times[child]
+        best, least, first = child, times[child], items[child]
+        # Which child comes first is a coin toss: without branches there is nothing to guess.
         for other in range(child + 1, min(child + 4, size[0])):
-            if times[other] < least or (times[other] == least and items[other] < items[best]):
-                best, least = other, times[other]
-        if time < least or (time == least and item < items[best]):
+            before = (times[other] < least) | ((times[other] == least) & (items[other] < first))
+            best = other if before else best
+            least = times[other] if before else least
+            first = items[other] if before else first
+        if time < least or (time == least and item < first):
             break
-        times[slot], items[slot] = least, items[best]
-        place[items[slot]] = slot
+        times[slot], items[slot], place[first] = least, first, slot
         slot, child = best, 4 * best + 1
     return slot
 
 
-@lean_kernel
+@inlined_kernel
 def schedule(agenda: Agenda, item: int, time: float) -> None:
     """Let an item be due at a time, whether it is on the agenda or not."""
     slot = agenda.place[item]
@@ -78,7 +80,7 @@ def schedule(agenda: Agenda, item: int, time: float) -> None:
     agenda.times[slot], agenda.items[slot], agenda.place[item] = time, item, slot
 
 
-@lean_kernel
+@inlined_kernel
 def cancel(agenda: Agenda, item: int) -> None:
     """Take an item off the agenda, if it is on it."""
     times, items, place, size = agenda

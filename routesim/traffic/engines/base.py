@@ -5,6 +5,7 @@ vehicles and the roads and is then driven by the simulator:
 
     engine.take(departures, routes)    routes of vehicles that have not departed yet
     engine.run(until_s)                drive until a route is needed, a lesson is due, it is time, or all is over
+    engine.change(share, now_s, ...)   roads lose capacity, get it back, are closed or opened
     engine.driven()                    hand over the edges driven since the last call, where the router asked for them
     engine.counts(), .time_at(...)     the present state of the roads, which the router's task hands on
     engine.happened()                  what happened so far, vehicle by vehicle and edge by edge over time
@@ -18,7 +19,8 @@ from typing import ClassVar, Literal, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from routesim.arrays import Floats, Ints32
+from routesim.arrays import Bools, Floats, Ints, Ints32
+from routesim.roads.incidents import Incident
 from routesim.roads.network import RoadNetwork
 from routesim.traffic.protocol import Departures, Driven, Feedback, Lessons, Routes
 from routesim.travellers.trip_costs import TripCosts
@@ -30,7 +32,7 @@ class Setting:
 
     `kinds` are the rows of `trip_costs.kinds` that the travellers belong to, where there are `trip_costs`. Vehicles
     that `reroutes` marks look for a better way at the first junction `reroute_s` seconds after their last choice.
-    `feedback` says what the router wants to be shown of driven edges.
+    `feedback` says what the router wants to be shown of driven edges. Of `incidents` an engine hears by `change`.
     """
 
     network: RoadNetwork
@@ -46,6 +48,7 @@ class Setting:
     feedback: Feedback
     trip_costs: TripCosts | None = None
     kinds: Ints32 | None = None
+    incidents: tuple[Incident, ...] = ()
 
     @property
     def n_vehicles(self) -> int:
@@ -87,6 +90,15 @@ class Engine(Protocol):
     def run(self, until_s: float) -> Stop:
         """Drive on until something is needed or `until_s` is reached, of which no event has happened then."""
 
+    def change(self, share: Floats, now_s: float, next_s: float) -> None:
+        """Let every road have a share of its capacity from now on, up to `next_s`; a share of 0 closes it for entry."""
+
+    def departed(self) -> int:
+        """Return how many vehicles have departed, which are the first ones."""
+
+    def set_to_cross(self, closed: Bools) -> Ints:
+        """Return the vehicles that have not departed and whose path leads over a closed road."""
+
     def driven(self) -> Driven | None:
         """Return the edges driven to their end since the last call, None where there are none."""
 
@@ -119,6 +131,9 @@ class Physics(Protocol):
 
     def check(self, network: RoadNetwork, window_s: float) -> None:
         """Refuse parameters that do not fit the roads."""
+
+    def static_roads(self, network: RoadNetwork) -> RoadNetwork:
+        """Return the roads as static plans should see them: what they pass here, and how they slow down."""
 
     def engine(self, setting: Setting) -> Engine:
         """Return an engine with empty roads."""

@@ -5,13 +5,14 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from routesim.arrays import Floats, Ints32
+from routesim.arrays import Floats, Ints, Ints32
 from routesim.errors import RouteError
 from routesim.kernels import lean_kernel, lean_part
 from routesim.roads import shortest
 from routesim.roads.graph import Graph
 from routesim.roads.network import RoadNetwork
 from routesim.roads.shortest import Workspace
+from routesim.traffic.engines.compiled import NO_WAY, OVER, PATHS, WANTED
 from routesim.traffic.engines.fleet import ENTERED, LENGTH, START, Fleet
 from routesim.traffic.protocol import WEIGHED, Routes
 from routesim.traffic.reach import times_to_go
@@ -107,7 +108,19 @@ def look(graph: Graph, fleet: Fleet, search: Search, costs: Any, least: float, v
 
 
 @lean_kernel
-def adopt(fleet: Fleet, vehicle: int, length: int, now: float) -> None:
+def settle(fleet: Fleet, clock: Ints, vehicle: int, length: int, now: float) -> int:
+    """Let a vehicle go on along the path that `look` found, or answer what is needed; OVER where nothing is."""
+    if length == NO_ROOM:
+        return PATHS
+    if length == 0 and fleet.state[vehicle, LENGTH] == 0:
+        clock[WANTED] = vehicle
+        return NO_WAY
+    _adopt(fleet, vehicle, length, now)
+    return OVER
+
+
+@lean_kernel
+def _adopt(fleet: Fleet, vehicle: int, length: int, now: float) -> None:
     """Let a vehicle go on along the path that `look` found; it keeps its own where none was found, or the same."""
     state, paths, used = fleet.state, fleet.paths, fleet.used
     driven, departs = state[vehicle, ENTERED], state[vehicle, LENGTH] == 0

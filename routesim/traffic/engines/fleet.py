@@ -77,7 +77,9 @@ class Fleet(NamedTuple):
         which = routes.which[given]
         fleet.state[numbers[given], START] = used + routes.indptr[which]
         fleet.state[numbers[given], LENGTH] = routes.indptr[which + 1] - routes.indptr[which]
-        fleet.choice[numbers[~given]] = routes.which[~given]
+        undecided = numbers[~given]
+        fleet.state[undecided, START], fleet.state[undecided, LENGTH] = departures.origins[~given], 0
+        fleet.choice[undecided] = routes.which[~given]
         return fleet
 
 

@@ -4,32 +4,28 @@ Every road passes vehicles in order, no faster than its capacity, and stores no 
 where more come than pass, spill back when a road is full, and dissolve from the front backwards.
 """
 
-from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from routesim.arrays import Floats
+from routesim.arrays import Floats, Ints32
 from routesim.errors import InputError
 from routesim.roads.network import RoadNetwork
 from routesim.traffic.engines import queue_kernel as core
 from routesim.traffic.engines import queue_state as state
 from routesim.traffic.engines.agenda import Agenda
-from routesim.traffic.engines.base import Happened, Setting, Stop
+from routesim.traffic.engines.base import Setting
 from routesim.traffic.engines.choice import Beliefs, Search
-from routesim.traffic.engines.fleet import ENTERED, LENGTH, START, Fleet
+from routesim.traffic.engines.compiled import CompiledEngine
+from routesim.traffic.engines.fleet import Fleet
+from routesim.traffic.engines.queue_changes import change_roads
 from routesim.traffic.engines.queue_roads import Greens, build_lines, build_roads, capacities
 from routesim.traffic.engines.records import EdgeLoads, Occupancy, Teaching
-from routesim.traffic.protocol import Departures, Driven, Routes
-from routesim.traffic.reach import no_way
+from routesim.traffic.engines.signals import signal_greens
 
-_STOPS: dict[int, Literal["over", "time", "route", "lesson"]] = {
-    core.OVER: "over",
-    core.TIME: "time",
-    core.ROUTE: "route",
-    core.LESSON: "lesson",
-}
+_DAY_S = 86_400
 
 
 @dataclass(frozen=True)
@@ -38,10 +34,12 @@ class Queue:
 
     `jam_density_per_km` is the number of vehicles that stand on a kilometre of one lane and `wave_kph` the speed at
     which a jam dissolves backwards. A vehicle that could not enter its next road for `stuck_s` seconds moves by force,
-    which `Traffic.forced_moves` counts. With `lanes` every lane has a queue of its own, which passes
-    `saturation_vph` vehicles an hour where the network has no capacity of its own; without, a road has one queue and
-    the network's capacity. With `signals`, the nodes of `network.signals` have traffic lights. `headway_noise` is the
-    standard deviation of the logarithm of a factor with mean 1 on the time between two exits.
+    which `Traffic.forced_moves` counts; at most a day, or inf for never. With `lanes` every lane has a queue of its
+    own, which passes `saturation_vph` vehicles an hour where the network has no capacity of its own; without, a road
+    has one queue and the network's capacity. With `signals`, the nodes of `network.signals` have traffic lights: with
+    the times of `network.signal_times` where they are known, else with a default programme that repeats every `cycle_s`
+    seconds; see `routesim.traffic.engines.signals`. `headway_noise` is the standard deviation of the logarithm of a
+    factor with mean 1 on the time between two exits.
     """
 
     jam_density_per_km: float = 140.0
@@ -49,6 +47,7 @@ class Queue:
     stuck_s: float = 600.0
     lanes: bool = True
     signals: bool = True
+    cycle_s: float = 90.0
     saturation_vph: float = 1800.0
     headway_noise: float = 0.0
 
@@ -57,11 +56,15 @@ class Queue:
 
     def __post_init__(self) -> None:
         limits = {"jam_density_per_km": (1.0, 1000.0), "wave_kph": (1.0, 200.0), "saturation_vph": (1.0, 1e5)}
+        limits["cycle_s"] = (20.0, 600.0)
         for name, (least, most) in limits.items():
             if not least <= getattr(self, name) <= most:
                 raise InputError(f"{name} lies between {least:g} and {most:g}, got {getattr(self, name)}")
-        if not self.stuck_s > 0:
-            raise InputError(f"stuck_s must be above 0 seconds, got {self.stuck_s}")
+        if not (0 < self.stuck_s <= _DAY_S or self.stuck_s == np.inf):
+            # Every time bin is written down while vehicles stand still, so that a run must not stand still for years.
+            raise InputError(
+                f"stuck_s lies above 0 and at most at a day, {_DAY_S} seconds, or is inf: never; got {self.stuck_s}"
+            )
         if not 0 <= self.headway_noise <= 3:
             raise InputError(f"headway_noise lies between 0 and 3, got {self.headway_noise}")
 
@@ -73,6 +76,26 @@ class Queue:
 
     def check(self, network: RoadNetwork, window_s: float) -> None:
         """Accept any roads."""
+
+    def static_roads(self, network: RoadNetwork) -> RoadNetwork:
+        """Return the roads with the mean wait for green, and what they pass here as capacity.
+
+        A queue has no static travel time above capacity. So that plans keep below it, a road at capacity takes twice
+        its time (BPR with alpha 1 and beta 4), the best of seven curves that were tried in Monaco.
+        """
+        greens = self.greens(network)
+        ones = np.ones(network.n_edges)
+        return replace(
+            network,
+            free_flow_s=network.free_flow_s + greens.wait_s,
+            capacity_vph=capacities(network, self, greens).exit_vph * greens.share,
+            bpr_alpha=ones,
+            bpr_beta=4.0 * ones,
+        )
+
+    def greens(self, network: RoadNetwork) -> Greens:
+        """Return the signals at the ends of the roads."""
+        return signal_greens(network, self.cycle_s) if self.signals else Greens.none(network.n_edges)
 
     def engine(self, setting: Setting) -> "QueueEngine":
         """Return an engine with empty roads."""
@@ -89,18 +112,19 @@ class PlainQueue(Queue):
     name: ClassVar[str] = "plain-queue"
 
 
-class QueueEngine:
-    """Queues at work: the arrays of the compiled core, which grow as they are needed."""
+class QueueEngine(CompiledEngine):
+    """Queues at work."""
+
+    _world: state.QueueWorld
 
     def __init__(self, setting: Setting, physics: Queue) -> None:
-        self._setting, self._network = setting, setting.network
         network, n_edges, n_vehicles = setting.network, setting.network.n_edges, setting.n_vehicles
-        self._goals, goal_row = np.unique(setting.destinations, return_inverse=True)
-        greens = Greens.none(n_edges)
+        _, goal_row = np.unique(setting.destinations, return_inverse=True)
+        greens = physics.greens(network)
         found = capacities(network, physics, greens)
         lines, costs = build_lines(found, n_vehicles), setting.trip_costs
         rates = None if costs is None else costs.costs / network.free_flow_s
-        self._world = state.QueueWorld(
+        world = state.QueueWorld(
             rules=state.QueueRules(
                 setting.bin_s,
                 setting.noise,
@@ -119,44 +143,17 @@ class QueueEngine:
             standing=Occupancy.build(n_edges),
             search=Search.build(network.graph),
             beliefs=Beliefs.build(n_edges),
-            teaching=Teaching.build(setting.feedback, n_edges, rates),
+            teaching=Teaching.build(setting.feedback, n_edges, rates, queueing=n_vehicles),
         )
-        self.lessons = self._world.teaching.lessons
-        if setting.reroutes.any():
-            self._steer()
+        super().__init__(setting, core.drive, world)
+        self.lessons = replace(self.lessons, counted="vehicles")
 
-    def _steer(self) -> None:
-        self._world = self._world._replace(search=self._world.search.steered(self._network, self._goals))
+    def _make_room(self, need: int) -> None:  # noqa: ARG002 - there is one need
+        world = self._world
+        self._world = world._replace(loads=world.loads.with_room(), standing=world.standing.with_room())
 
-    def take(self, departures: Departures, routes: Routes) -> None:
-        """Give vehicles that have not departed their routes."""
-        beliefs = self._world.beliefs.given(routes)
-        if (routes.which < 0).any():
-            self._steer()
-        self._world = self._world._replace(beliefs=beliefs, fleet=self._world.fleet.take(departures, routes))
-
-    def run(self, until_s: float) -> Stop:
-        """Drive on until something is needed or `until_s` is reached."""
-        while True:
-            answer = core.drive(until_s, self._world)
-            if answer in _STOPS:
-                return Stop(_STOPS[answer], int(self._world.clock[state.WANTED]))
-            self._make_room(answer)
-
-    def _make_room(self, need: int) -> None:
-        world, wanted = self._world, int(self._world.clock[state.WANTED])
-        if need == core.PATHS:
-            room = len(world.fleet.paths) + self._network.n_nodes
-            self._world = world._replace(fleet=world.fleet.with_room(room))
-        elif need == core.LOADS:
-            self._world = world._replace(loads=world.loads.with_room(), standing=world.standing.with_room())
-        else:
-            setting = self._setting
-            raise no_way(self._network, wanted, setting.origins[wanted], setting.destinations[wanted])
-
-    def driven(self) -> Driven | None:
-        """Return the edges driven to their end since the last call, None where there are none."""
-        return self._world.teaching.driven(self._world.fleet)
+    def _change(self, before: Floats, now_s: float, next_s: float) -> None:  # noqa: ARG002 - nobody waits for it
+        change_roads(self._world, before, self._share, now_s)
 
     def counts(self, now_s: float) -> NDArray[np.int32]:  # noqa: ARG002 - the roads are as they are
         """Return the vehicles on every edge."""
@@ -173,19 +170,5 @@ class QueueEngine:
         queue = (np.asarray(counts) + 0.5) * roads.headway_s[edges]
         return np.asarray(np.maximum(free_flow + roads.red_s[edges], queue) / free_flow, dtype=np.float64)
 
-    def happened(self) -> Happened:
-        """Return what happened so far."""
-        fleet = self._world.fleet
-        arrived = np.isfinite(fleet.arrival_s)
-        return Happened(
-            fleet.arrival_s,
-            int(self._world.clock[state.EVENTS]),
-            fleet.state[:, START].copy(),
-            fleet.state[:, LENGTH].copy(),
-            fleet.state[:, ENTERED].copy(),
-            fleet.paths[: fleet.used[0]],
-            *self._world.loads.all_rows(),
-            None if self._setting.trip_costs is None else np.where(arrived, fleet.cost, np.nan),
-            int(self._world.clock[state.FORCED]),
-            self._world.standing.all_rows(),
-        )
+    def _held_back(self) -> tuple[int, Ints32]:
+        return int(self._world.clock[state.FORCED]), self._world.standing.all_rows()

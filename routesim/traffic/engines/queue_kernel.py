@@ -13,49 +13,61 @@ until it is done or needs something, as in the window engine: nothing of an even
 
 import numpy as np
 
-from routesim.kernels import lean_kernel
+from routesim.kernels import inlined_kernel, lean_kernel, prefetch
 from routesim.roads.shortest import priced_by
 from routesim.traffic.engines.agenda import cancel, schedule
-from routesim.traffic.engines.choice import NO_ROOM, adopt, kind_of, look, price_of
+from routesim.traffic.engines.choice import kind_of, look, price_of, settle
+from routesim.traffic.engines.compiled import (
+    DEPARTED,
+    EVENTS,
+    LESSON,
+    NO_WAY,
+    OVER,
+    PATHS,
+    ROUTE,
+    TIME,
+    WANTED,
+)
 from routesim.traffic.engines.fleet import COUNT, ENTERED, LENGTH
 from routesim.traffic.engines.noise import lognormal_factor
 from routesim.traffic.engines.queue_lines import (
     append,
     due_at,
+    green_at,
     headway_of,
     lane_for,
     next_edge,
+    queued_on,
     room_at,
     schedule_gate,
     stop_waiting,
+    tag_of,
     wait,
 )
 from routesim.traffic.engines.queue_state import (
     AFTER,
     CHANGED_S,
-    DEPARTED,
+    CLEAR_S,
     EDGE,
-    EVENTS,
     FIRST,
     FORCED,
     FREE_S,
-    HEADWAY,
+    GAP_S,
     IN,
-    LANE,
-    LANES,
     LAST_IN,
     LAST_OUT,
-    LEFT_S,
     OUT,
     PACE_S,
     RING,
     SERVED,
+    SINCE_S,
     SIZE,
-    STEP,
+    SLACK_S,
+    SPREAD_S,
     STORAGE,
     TAG,
     WAITS,
-    WANTED,
+    WENT_TO,
     QueuePresent,
     QueueRoads,
     QueueWorld,
@@ -72,9 +84,7 @@ from routesim.traffic.engines.records import (
 )
 from routesim.traffic.protocol import ASK
 
-# What `drive` answers: all vehicles have arrived or can never move again, the time is reached, a vehicle departs
-# without a route, the log of driven edges is full, a vehicle has no way to its goal, or a pool is too small.
-OVER, TIME, ROUTE, LESSON, NO_WAY, PATHS, LOADS = range(7)
+LOADS = PATHS + 1  # what `drive` answers beyond what every core does: there is no room for loads
 LEAST_S = 1e-3  # the least time an edge takes: zero would let a vehicle be everywhere at once
 _MEMORY = 0.1  # the weight of the newest exit in the pace
 
@@ -82,16 +92,19 @@ _MEMORY = 0.1  # the weight of the newest exit in the pace
 @lean_kernel
 def seconds_now(roads: QueueRoads, edge: int, vehicles: int, now: float) -> float:
     """Return the time that a road is expected to take with so many vehicles ahead, at the pace of its exits."""
-    flows = roads.flows[edge]
-    pace = max(flows[PACE_S], (1.0 - _MEMORY) * flows[PACE_S] + _MEMORY * (now - flows[LAST_OUT]))
+    flows, pace = roads.flows[edge], roads.flows[edge, PACE_S]
+    if roads.numbers[edge, IN] > roads.numbers[edge, OUT]:
+        pace = max(pace, (1.0 - _MEMORY) * pace + _MEMORY * (now - flows[LAST_OUT]))
+    else:  # neither the last exits nor that nobody leaves now say anything of an empty road
+        pace = roads.headway_s[edge]
     return float(max(flows[FREE_S] + roads.red_s[edge], (vehicles + 0.5) * pace))
 
 
 @lean_kernel
 def _cost_now(present: QueuePresent, edge: int) -> float:
-    """Return what a road costs at present; infinite where it is closed."""
+    """Return what a road costs at present; infinite where it is closed and only open ones are wanted."""
     roads = present.roads
-    if roads.closed[edge]:
+    if present.open_only and roads.closed[edge]:
         return np.inf
     outside = present.who[present.who.shape[0] - roads.numbers.shape[0] + edge, SIZE]
     vehicles = roads.numbers[edge, IN] - roads.numbers[edge, OUT] + outside
@@ -102,23 +115,24 @@ priced_by(QueuePresent, _cost_now)
 
 
 @lean_kernel
-def _choose(world: QueueWorld, vehicle: int, now: float) -> int:
+def _seek(world: QueueWorld, vehicle: int, now: float, open_only: bool) -> int:
     """Find the path of a vehicle from where it is, at present; the answer is OVER where nothing is needed."""
     fleet, roads, beliefs = world.fleet, world.roads, world.beliefs
     kind = kind_of(fleet, vehicle)
     least = beliefs.least_weight[kind] if kind >= 0 else 1.0
-    costs = QueuePresent(roads, beliefs, world.lines.who, now, kind)
+    costs = QueuePresent(roads, beliefs, world.lines.who, now, kind, open_only)
     length = look(roads.graph, fleet, world.search, costs, least, vehicle)
-    if length == NO_ROOM:
-        return PATHS
-    if length == 0 and fleet.state[vehicle, LENGTH] == 0:
-        world.clock[WANTED] = vehicle
-        return NO_WAY
-    adopt(fleet, vehicle, length, now)
-    return OVER
+    return settle(fleet, world.clock, vehicle, length, now)
 
 
 @lean_kernel
+def _choose(world: QueueWorld, vehicle: int, now: float) -> int:
+    """Find the path of a vehicle as `_seek` does; where there is none but over closed roads, it leads up to them."""
+    need = _seek(world, vehicle, now, True)
+    return _seek(world, vehicle, now, False) if need == NO_WAY else need
+
+
+@inlined_kernel
 def _leave(world: QueueWorld, line: int, now: float) -> int:
     """Take the first vehicle out of a line, give its place on the road free, and let the next one come."""
     lines, roads, agenda = world.lines, world.roads, world.agenda
@@ -138,48 +152,59 @@ def _leave(world: QueueWorld, line: int, now: float) -> int:
             flows[PACE_S] = roads.headway_s[edge]
         flows[LAST_OUT] = now
         if numbers[WAITS] >= 0:
-            schedule_gate(world, edge)
+            schedule_gate(world, edge, now)
         if remembers(world.teaching):
             teach(world.teaching, world.fleet, vehicle, now)
     after = lines.after[vehicle]
     who[FIRST] = after
     who[SIZE] -= 1
-    lines.when[line, LEFT_S] = now
+    if outside:
+        lines.when[line, CLEAR_S] = now
+    else:
+        since = max(lines.when[line, CLEAR_S], now - lines.when[line, SLACK_S])
+        lines.when[line, CLEAR_S] = since + headway_of(world, line, vehicle)
+    lines.when[line, SINCE_S] = np.inf
     if after < 0:
         cancel(agenda, line)
     else:
-        earliest = now if outside else now + headway_of(world, line, vehicle)
-        schedule(agenda, line, due_at(world, line, after, earliest))
+        schedule(agenda, line, due_at(world, line, after, max(lines.when[line, CLEAR_S], now)))
     return int(vehicle)
 
 
-@lean_kernel
+@inlined_kernel
 def _enter(world: QueueWorld, vehicle: int, edge: int, now: float) -> None:
     """Put a vehicle on a road."""
     rules, lines, roads, fleet = world.rules, world.lines, world.roads, world.fleet
     numbers, flows, state = roads.numbers[edge], roads.flows[edge], fleet.state[vehicle]
     ahead = numbers[IN] - numbers[OUT]
+    if world.teaching.queued.shape[0] > 0:
+        world.teaching.queued[vehicle] = queued_on(roads, lines, edge, now)
+    if state[ENTERED] == 0 and world.teaching.rates.shape[0] > 0:  # the wait outside is part of the trip
+        fleet.cost[vehicle] += (now - fleet.departure_s[vehicle]) * world.teaching.rates[fleet.kind[vehicle], edge]
     count_entry(world.loads, edge, ahead * (now - flows[CHANGED_S]))
-    flows[CHANGED_S] = flows[LAST_IN] = now
+    flows[CHANGED_S] = now
+    flows[LAST_IN] = max(flows[LAST_IN] + flows[GAP_S], now - flows[SPREAD_S])
     numbers[IN] += 1
     seconds = flows[FREE_S]
     if rules.noise > 0.0:
         seconds *= lognormal_factor(rules.noise, rules.seed, vehicle, state[ENTERED])
     lines.ready_s[vehicle] = now + max(seconds, LEAST_S)
+    if ahead == 0:
+        flows[LAST_OUT] = lines.ready_s[vehicle]  # the pace of exits counts from when somebody could leave
     state[ENTERED] += 1
     state[COUNT] = ahead
     fleet.entered_s[vehicle] = now
     world.clock[EVENTS] += 1
     line = lane_for(roads, lines, edge, next_edge(fleet, vehicle))
     if append(lines, line, vehicle):
-        earliest = lines.when[line, LEFT_S] + lines.when[line, HEADWAY]
-        schedule(world.agenda, line, due_at(world, line, vehicle, earliest))
+        schedule(world.agenda, line, due_at(world, line, vehicle, lines.when[line, CLEAR_S]))
 
 
-@lean_kernel
+@inlined_kernel
 def _pass(world: QueueWorld, line: int, edge: int, now: float) -> None:
     """Let the first vehicle of a line enter a road, or arrive where the road is -1."""
     vehicle = _leave(world, line, now)
+    world.lines.who[line, WENT_TO] = edge
     if edge < 0:
         world.fleet.arrival_s[vehicle] = now
     else:
@@ -187,22 +212,37 @@ def _pass(world: QueueWorld, line: int, edge: int, now: float) -> None:
         _enter(world, vehicle, edge, now)
 
 
-@lean_kernel
+@inlined_kernel
 def _take_from_gate(world: QueueWorld, edge: int, now: float) -> None:
-    """Let a road take the vehicle whose turn it is, or by force the one that has waited longest."""
+    """Let a road take the vehicle whose turn it is, or by force the one that has waited longest.
+
+    Lines for which it has become red meanwhile come back when it is green again.
+    """
     lines, roads = world.lines, world.roads
+    line = roads.numbers[edge, WAITS]
+    while line >= 0:
+        after = np.int64(lines.who[line, AFTER])
+        green = green_at(world, int(line), int(lines.who[line, FIRST]), now)
+        if green > now:
+            stop_waiting(world, int(line))
+            schedule(world.agenda, int(line), green)
+        line = after
     chosen = roads.numbers[edge, WAITS]
-    if room_at(roads, edge) <= now:
-        line = lines.who[chosen, AFTER]
+    room = room_at(roads, edge) <= now
+    if chosen < 0 or not (room or lines.when[chosen, SINCE_S] + world.rules.stuck_s <= now):
+        schedule_gate(world, edge, now)
+        return
+    if room:
+        line = np.int64(lines.who[chosen, AFTER])
         while line >= 0:
             if lines.when[line, TAG] < lines.when[chosen, TAG]:
                 chosen = line
-            line = lines.who[line, AFTER]
+            line = np.int64(lines.who[line, AFTER])
     else:
         world.clock[FORCED] += 1
     stop_waiting(world, int(chosen))
     _pass(world, int(chosen), edge, now)
-    schedule_gate(world, edge)
+    schedule_gate(world, edge, now)
 
 
 @lean_kernel
@@ -224,7 +264,7 @@ def _go_elsewhere(world: QueueWorld, line: int, now: float) -> int:
     return OVER
 
 
-@lean_kernel
+@inlined_kernel
 def _advance(world: QueueWorld, line: int, now: float) -> int:
     """Let the first vehicle of a line move on, or wait for the road that it enters next; OVER if nothing is needed."""
     rules, fleet, roads, lines = world.rules, world.fleet, world.roads, world.lines
@@ -246,9 +286,9 @@ def _advance(world: QueueWorld, line: int, now: float) -> int:
         if lines.who[line, FIRST] != vehicle:
             return OVER
         edge = next_edge(fleet, vehicle)
-        due = due_at(world, line, vehicle, now)
-        if due > now:
-            schedule(world.agenda, line, due)
+        green = green_at(world, line, vehicle, now)
+        if green > now:
+            schedule(world.agenda, line, green)
             return OVER
     if on_road and world.teaching.log.shape[0] > 0 and world.teaching.logged[0] == len(world.teaching.log):
         return LESSON
@@ -256,7 +296,7 @@ def _advance(world: QueueWorld, line: int, now: float) -> int:
         wait(world, line, edge, now)
     else:
         if edge >= 0:
-            lines.when[line, TAG] = roads.flows[edge, SERVED] + lines.when[line, STEP]
+            lines.when[line, TAG] = tag_of(world, line, edge)
         _pass(world, line, edge, now)
     return OVER
 
@@ -277,15 +317,38 @@ def _close_bins(world: QueueWorld, now: float) -> bool:
                 continue
             add_seconds(loads, edge, on * (end - roads.flows[edge, CHANGED_S]))
             roads.flows[edge, CHANGED_S] = end
-            queued = 0
-            for line in range(numbers[LANE], numbers[LANE] + numbers[LANES]):
-                vehicle = lines.who[line, FIRST]
-                while vehicle >= 0:
-                    queued += lines.ready_s[vehicle] <= end
-                    vehicle = lines.after[vehicle]
-            stand(world.standing, loads.book[BIN], edge, on, queued, outside)
+            stand(world.standing, loads.book[BIN], edge, on, queued_on(roads, lines, edge, end), outside)
         close_bin(loads, end, bin_s)
     return True
+
+
+@lean_kernel
+def _settle(world: QueueWorld, until: float) -> bool:
+    """Write down what there is at `until`, at which the traffic stops; False where there is no room for it."""
+    if until == np.inf:
+        return True
+    if not _close_bins(world, until):
+        return False
+    for edge in range(len(world.roads.numbers)):
+        numbers, flows = world.roads.numbers[edge], world.roads.flows[edge]
+        if numbers[IN] > numbers[OUT]:
+            add_seconds(world.loads, edge, (numbers[IN] - numbers[OUT]) * (until - flows[CHANGED_S]))
+            flows[CHANGED_S] = until
+    return True
+
+
+@inlined_kernel
+def _look_ahead(world: QueueWorld) -> None:
+    """Start to fetch what is known of the vehicles that may be next: misses of the cache that overlap cost little."""
+    agenda, fleet, who = world.agenda, world.fleet, world.lines.who
+    for place in range(1, min(5, agenda.size[0])):
+        line = agenda.items[place]
+        if line < who.shape[0]:
+            vehicle = who[line, FIRST]
+            prefetch(fleet.state, fleet.state.shape[1] * vehicle)
+            prefetch(world.lines.ready_s, vehicle)
+            prefetch(world.lines.after, vehicle)
+            prefetch(fleet.entered_s, vehicle)
 
 
 @lean_kernel
@@ -302,7 +365,7 @@ def drive(until: float, world: QueueWorld) -> int:
         elif not departs:
             return OVER
         if now >= until:
-            return TIME
+            return TIME if _settle(world, until) else LOADS
         if now >= bin_end:
             if not _close_bins(world, now):
                 return LOADS
@@ -322,6 +385,7 @@ def drive(until: float, world: QueueWorld) -> int:
             if append(lines, line, vehicle):
                 schedule(agenda, line, now)
         elif agenda.items[0] < n_lines:
+            _look_ahead(world)
             need = _advance(world, agenda.items[0], now)
             if need != OVER:
                 return need
@@ -331,14 +395,3 @@ def drive(until: float, world: QueueWorld) -> int:
             if log.shape[0] > 0 and world.teaching.logged[0] == len(log):
                 return LESSON
             _take_from_gate(world, int(edge), now)
-
-
-@lean_kernel
-def let_look_again(world: QueueWorld, edge: int, now: float) -> None:
-    """Let the lines that wait at the gate of a road look at it again, after it was closed, opened or changed."""
-    line = world.roads.numbers[edge, WAITS]
-    while line >= 0:
-        stop_waiting(world, int(line))
-        schedule(world.agenda, int(line), now)
-        line = world.roads.numbers[edge, WAITS]
-    schedule_gate(world, edge)

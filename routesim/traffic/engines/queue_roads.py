@@ -18,6 +18,7 @@ class Capacities(NamedTuple):
     """What each road passes and holds."""
 
     lanes: Ints  # lines of vehicles side by side
+    abreast: Ints  # vehicles that enter side by side
     exit_vph: Floats  # while it is green
     entry_vph: Floats
     wave_s: Floats
@@ -27,12 +28,12 @@ class Capacities(NamedTuple):
 def capacities(network: RoadNetwork, physics: "Queue", signals: "Greens") -> Capacities:
     """Return what each road passes and holds under this physics."""
     lanes = np.clip(np.round(network.lanes), 1, MOST_LANES).astype(np.int64)
-    exit_vph = network.capacity_vph.copy()
+    # The capacity of a road with signals is what it passes in an hour, red times included.
+    exit_vph = network.capacity_vph / signals.share
     if physics.lanes:
         # A capacity that stands for a class of roads already has the green share of signals in it, of all roads of the
         # class; here signals are where they are, and a lane passes what it passes while it is green.
-        guessed = network.imputed("capacity")
-        exit_vph = np.where(guessed, physics.saturation_vph * lanes, exit_vph / signals.share)
+        exit_vph = np.where(network.imputed("capacity"), physics.saturation_vph * lanes, exit_vph)
     mean_vph = exit_vph * signals.share
     length = np.nan_to_num(network.length_m)
     per_lane = physics.jam_density_per_km / 1000.0
@@ -48,7 +49,7 @@ def capacities(network: RoadNetwork, physics: "Queue", signals: "Greens") -> Cap
     free = (length == 0) | network.no_through[network.tails] | network.no_through[network.heads]
     limited = np.where(free, 0.0, np.maximum(np.maximum(storage, own), 1.0))
     return Capacities(
-        lanes if physics.lanes else np.ones_like(lanes), exit_vph, entry_vph, wave_s, limited.astype(np.int64)
+        lanes if physics.lanes else np.ones_like(lanes), lanes, exit_vph, entry_vph, wave_s, limited.astype(np.int64)
     )
 
 
@@ -80,9 +81,10 @@ def build_roads(network: RoadNetwork, found: Capacities, greens: Greens, n_vehic
     numbers[:, core.LANE] = np.cumsum(found.lanes) - found.lanes
     numbers[:, core.LANES] = found.lanes
     headway = 3600.0 / (found.exit_vph * greens.share)
-    flows = np.zeros((n_edges, 8))
+    flows = np.zeros((n_edges, 9))
     flows[:, core.FREE_S] = network.free_flow_s
     flows[:, core.GAP_S] = 3600.0 / found.entry_vph
+    flows[:, core.SPREAD_S] = (found.abreast - 1) * flows[:, core.GAP_S]
     flows[:, core.WAVE_S] = found.wave_s
     flows[:, core.LAST_IN] = -np.inf
     flows[:, core.PACE_S] = headway
@@ -104,14 +106,17 @@ def build_roads(network: RoadNetwork, found: Capacities, greens: Greens, n_vehic
 def build_lines(found: Capacities, n_vehicles: int) -> core.VehicleLines:
     """Return the lines of all lanes and of those outside the roads, without vehicles."""
     n_edges, lanes = len(found.lanes), int(found.lanes.sum())
-    who = np.full((lanes + n_edges, 7), -1, dtype=np.int32)
+    who = np.full((lanes + n_edges, 8), -1, dtype=np.int32)
     who[:, core.SIZE] = 0
     who[:lanes, core.EDGE] = np.repeat(np.arange(n_edges), found.lanes)
     who[lanes:, core.EDGE] = np.arange(n_edges)
-    when = np.zeros((lanes + n_edges, 5))
-    when[:, core.LEFT_S] = -np.inf
+    when = np.zeros((lanes + n_edges, 6))
+    when[:, core.CLEAR_S] = -np.inf
+    when[:, core.SINCE_S] = np.inf
     when[:lanes, core.HEADWAY] = np.repeat(3600.0 * found.lanes / found.exit_vph, found.lanes)
     when[:lanes, core.STEP] = when[:lanes, core.HEADWAY]
+    # Where all lanes of a road are one line, as many leave side by side.
+    when[:lanes, core.SLACK_S] = np.repeat(found.abreast - found.lanes, found.lanes) * when[:lanes, core.HEADWAY]
     when[lanes:, core.STEP] = 3600.0 / found.exit_vph
     return core.VehicleLines(who, when, np.full(n_vehicles, -1, dtype=np.int32), np.zeros(n_vehicles))
 

@@ -8,24 +8,26 @@ from routesim.arrays import Bools, Floats, Ints, Ints32
 from routesim.roads.graph import Graph
 from routesim.traffic.engines.agenda import Agenda
 from routesim.traffic.engines.choice import Beliefs, Search
+from routesim.traffic.engines.compiled import WANTED
 from routesim.traffic.engines.fleet import Fleet
 from routesim.traffic.engines.records import EdgeLoads, Occupancy, Teaching
 
-# Positions in the clock: vehicles departed, entries into edges, moves by force, and the vehicle an answer is about.
-DEPARTED, EVENTS, FORCED, WANTED = range(4)
+FORCED = WANTED + 1  # the position of the moves by force in the clock
 # Columns of VehicleLines.who: the first and last vehicle, how many there are, the road they are on or outside of, the
-# road they wait for, and their neighbours among those who wait for it.
-FIRST, LAST, SIZE, EDGE, BLOCKED, AFTER, BEFORE = range(7)
-# Columns of VehicleLines.when: the headway of those who leave, the last exit, since when the line waits, the tag by
-# which gates take lines in turn, and how far each passage puts it back.
-HEADWAY, LEFT_S, SINCE_S, TAG, STEP = range(5)
+# road they wait for, their neighbours among those who wait for it, and the road that the last who left went on to.
+FIRST, LAST, SIZE, EDGE, BLOCKED, AFTER, BEFORE, WENT_TO = range(8)
+# Columns of VehicleLines.when: the headway of those who leave, from when on the next may, since when its first is held
+# back, the tag by which gates take lines in turn, how far each passage puts it back, and how long an exit that was not
+# used can be used later: as many leave side by side as there are lanes.
+HEADWAY, CLEAR_S, SINCE_S, TAG, STEP, SLACK_S = range(6)
 # Columns of QueueRoads.numbers: vehicles that entered and left, how many the road stores (0: any number), where its
 # ring of exit times begins, the first and last line at its gate, its first lane, and the number of its lanes.
 IN, OUT, STORAGE, RING, WAITS, LAST_WAITS, LANE, LANES = range(8)
 # Columns of QueueRoads.flows: the free-flow time, the headway of those who enter, the time a wave takes to the start,
 # the last entry, since when the number of vehicles is what it is, the tag of the line taken last, the present seconds
-# between exits, and the last exit.
-FREE_S, GAP_S, WAVE_S, LAST_IN, CHANGED_S, SERVED, PACE_S, LAST_OUT = range(8)
+# between exits, the last exit, or when the one vehicle on the road could leave, and how long an entry that was not used
+# can be used later.
+FREE_S, GAP_S, WAVE_S, LAST_IN, CHANGED_S, SERVED, PACE_S, LAST_OUT, SPREAD_S = range(9)
 RIGHT, STRAIGHT, LEFT = range(3)
 
 
@@ -85,6 +87,7 @@ class QueuePresent(NamedTuple):
     who: Ints32
     now: float
     kind: int
+    open_only: bool
 
 
 class QueueWorld(NamedTuple):

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from routesim.arrays import Floats, Ints, Ints32
-from routesim.kernels import lean_kernel
+from routesim.kernels import inlined_kernel, lean_kernel
 from routesim.traffic.engines.fleet import COUNT, ENTERED, START, Fleet, longer
 from routesim.traffic.protocol import Driven, Feedback, Lessons
 
@@ -72,11 +72,12 @@ def close_bin(loads: EdgeLoads, now: float, bin_s: float) -> bool:
         loads.now[edge], loads.seconds_now[edge] = 0, 0.0
         book[ROWS] += 1
     book[TOUCHED] = 0
-    book[BIN] = np.int64(now // bin_s)
+    # Three times 0.1 s divided by 0.1 s is less than three: at the end of a bin the next one begins in any case.
+    book[BIN] = max(book[BIN] + 1, np.int64(now // bin_s))
     return True
 
 
-@lean_kernel
+@inlined_kernel
 def add_seconds(loads: EdgeLoads, edge: int, seconds: float) -> None:
     """Add seconds to an edge in the present bin."""
     if loads.now[edge] == 0 and loads.seconds_now[edge] == 0.0 and seconds > 0.0:
@@ -85,7 +86,7 @@ def add_seconds(loads: EdgeLoads, edge: int, seconds: float) -> None:
     loads.seconds_now[edge] += seconds
 
 
-@lean_kernel
+@inlined_kernel
 def count_entry(loads: EdgeLoads, edge: int, seconds: float) -> None:
     """Count an entry into an edge in the present bin, and seconds with it."""
     if loads.now[edge] == 0 and loads.seconds_now[edge] == 0.0:
@@ -140,22 +141,24 @@ class Teaching(NamedTuple):
     visits: Ints
     sums: Floats
     squares: Floats
-    log: Floats  # rows of vehicle, place on the path, edge, count, entered_s, travel_time_s, cost
+    log: Floats  # rows of vehicle, place on the path, edge, count, entered_s, travel_time_s, cost, queued
     logged: Ints
     rates: Floats
+    queued: Ints32  # for each vehicle how many it met in the queue of its road; empty where nobody asks for it
 
     @classmethod
-    def build(cls, feedback: Feedback, n_edges: int, rates: Floats | None) -> Self:
-        """Return room for what a router with this `feedback` wants to be shown."""
+    def build(cls, feedback: Feedback, n_edges: int, rates: Floats | None, *, queueing: int = 0) -> Self:
+        """Return room for what a router with this `feedback` wants to be shown, of so many vehicles that may queue."""
         shape = (n_edges if feedback == "lessons" else 0, len(BIN_STARTS))
         return cls(
             (np.searchsorted(BIN_STARTS, np.arange(BIN_STARTS[-1] + 1), side="right") - 1).astype(np.int16),
             np.zeros(shape, dtype=np.int64),
             np.zeros(shape),
             np.zeros(shape),
-            np.empty((_LOG_ROOM if feedback == "all" else 0, 7)),
+            np.empty((_LOG_ROOM if feedback == "all" else 0, 8)),
             np.zeros(1, dtype=np.int64),
             np.empty((0, 0)) if rates is None else rates,
+            np.zeros(queueing if feedback == "all" else 0, dtype=np.int32),
         )
 
     @property
@@ -170,10 +173,11 @@ class Teaching(NamedTuple):
             return None
         rows = self.log[:logged]
         vehicles, places, edges, counts = rows[:, :4].T.astype(np.int64)
-        entered_s, took, costs = rows[:, 4:].T.copy()
+        entered_s, took, costs = rows[:, 4:7].T.copy()
         self.logged[0] = 0
         kinds = fleet.kind[vehicles] if len(fleet.kind) else None
-        return Driven(vehicles, places, edges, counts, entered_s, took, costs, kinds)
+        queued = rows[:, 7].astype(np.int32) if len(self.queued) else None
+        return Driven(vehicles, places, edges, counts, entered_s, took, costs, kinds, queued)
 
 
 @lean_kernel
@@ -201,4 +205,6 @@ def teach(teaching: Teaching, fleet: Fleet, vehicle: int, now: float) -> None:
         row = teaching.log[teaching.logged[0]]
         row[0], row[1], row[2], row[3] = vehicle, state[vehicle, ENTERED] - 1, edge, count
         row[4], row[5], row[6] = fleet.entered_s[vehicle], took, cost
+        if teaching.queued.shape[0] > 0:
+            row[7] = teaching.queued[vehicle]
         teaching.logged[0] += 1

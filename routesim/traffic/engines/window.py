@@ -6,7 +6,7 @@ to continuous time, and no model of queues.
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,21 +17,13 @@ from routesim.congestion import BPR, CongestionFunction
 from routesim.errors import InputError
 from routesim.roads.network import RoadNetwork
 from routesim.traffic.engines import window_kernel as core
-from routesim.traffic.engines.base import Happened, Setting, Stop
+from routesim.traffic.engines.base import Setting
 from routesim.traffic.engines.choice import Beliefs, Search
+from routesim.traffic.engines.compiled import WANTED, CompiledEngine
 from routesim.traffic.engines.event_queue import empty_queue
-from routesim.traffic.engines.fleet import ENTERED, LENGTH, START, Fleet
+from routesim.traffic.engines.fleet import Fleet
 from routesim.traffic.engines.records import EdgeLoads, Teaching
 from routesim.traffic.engines.window_counts import Windows, counts_now
-from routesim.traffic.protocol import Departures, Driven, Routes
-from routesim.traffic.reach import no_way
-
-_STOPS: dict[int, Literal["over", "time", "route", "lesson"]] = {
-    core.OVER: "over",
-    core.TIME: "time",
-    core.ROUTE: "route",
-    core.LESSON: "lesson",
-}
 
 
 @dataclass(frozen=True)
@@ -57,6 +49,10 @@ class Window:
     def check(self, network: RoadNetwork, window_s: float) -> None:
         """Refuse a congestion function that does not fit the roads."""
         CountLaw(network, self.congestion, window_s)
+
+    def static_roads(self, network: RoadNetwork) -> RoadNetwork:
+        """Return the roads as they are."""
+        return network
 
     def engine(self, setting: Setting) -> "WindowEngine":
         """Return an engine with empty roads."""
@@ -109,28 +105,35 @@ class CountLaw:
             )
         return np.ascontiguousarray(values)
 
-    def multiplier(self, edges: NDArray[Any], counts: NDArray[Any]) -> Floats:
-        """Return the travel times of some edges at some counts, relative to free flow."""
-        numbers = np.asarray(counts, dtype=np.int64)
+    def multiplier(self, edges: NDArray[Any], counts: NDArray[Any], share: Floats) -> Floats:
+        """Return the travel times of some edges at some counts relative to free flow, with a share of their capacity.
+
+        A table by count is read with a straight line between counts.
+        """
+        loads = np.asarray(counts, dtype=np.int64) / share[edges]
         if self.bpr is not None:
             alpha, capacity, beta = (values[edges] for values in self.bpr)
-            return np.asarray(1.0 + alpha * (numbers / capacity) ** beta, dtype=np.float64)
-        table = self.table(int(numbers.max(initial=0)) + 1)
-        return np.asarray(table[edges if len(table) > 1 else 0, numbers], dtype=np.float64)
+            return np.asarray(1.0 + alpha * (loads / capacity) ** beta, dtype=np.float64)
+        low = loads.astype(np.int64)
+        table = self.table(int(low.max(initial=0)) + 2)
+        rows = edges if len(table) > 1 else 0
+        below = table[rows, low]
+        return np.asarray(below + (loads - low) * (table[rows, low + 1] - below), dtype=np.float64)
 
 
-class WindowEngine:
-    """The window count at work: the arrays of the compiled core, which grow as they are needed."""
+class WindowEngine(CompiledEngine):
+    """The window count at work."""
+
+    _world: core.World
 
     def __init__(self, setting: Setting, physics: Window) -> None:
-        self._setting, self._network = setting, setting.network
         self._law = CountLaw(setting.network, physics.congestion, setting.window_s)
-        self._goals, goal_row = np.unique(setting.destinations, return_inverse=True)
+        _, goal_row = np.unique(setting.destinations, return_inverse=True)
         clock = np.zeros(4, dtype=np.int64)
         clock[core.SERIAL] = setting.n_vehicles
         n_edges, costs = setting.network.n_edges, setting.trip_costs
         rates = None if costs is None else costs.costs / setting.network.free_flow_s
-        self._world = core.World(
+        world = core.World(
             rules=core.Rules(
                 setting.window_s,
                 setting.bin_s,
@@ -141,7 +144,7 @@ class WindowEngine:
             clock=clock,
             queue=empty_queue(setting.n_vehicles),
             fleet=Fleet.build(setting, goal_row),
-            roads=self._roads(physics.overtaking),
+            roads=self._roads(setting, physics.overtaking),
             windows=Windows.build(n_edges),
             loads=EdgeLoads.build(n_edges),
             search=Search.build(setting.network.graph),
@@ -149,12 +152,11 @@ class WindowEngine:
             wanted=np.empty(1, dtype=np.int64),
             teaching=Teaching.build(setting.feedback, n_edges, rates),
         )
-        self.lessons = self._world.teaching.lessons
-        if setting.reroutes.any():
-            self._steer()
+        super().__init__(setting, core.drive, world)
 
-    def _roads(self, overtaking: bool) -> core.Roads:
-        network, law = self._network, self._law
+    def _roads(self, setting: Setting, overtaking: bool) -> core.Roads:
+        network, law = setting.network, self._law
+        changing = network.n_edges if setting.incidents else 0
         alpha, capacity, beta = law.bpr or (np.empty(0), np.empty(0), np.empty(0))
         return core.Roads(
             graph=network.graph,
@@ -164,45 +166,33 @@ class WindowEngine:
             beta=beta,
             table=np.empty((0, 0)) if law.bpr is not None else law.table(64),
             last_exit=np.empty(0) if overtaking else np.zeros(network.n_edges),
+            scale=np.ones(0 if law.bpr is not None else changing),
+            closed=np.zeros(changing, dtype=np.bool_),
+            next_change_s=np.full(1, np.inf),
         )
 
-    def _steer(self) -> None:
-        search = self._world.search.steered(self._network, self._goals)
-        self._world = self._world._replace(search=search)
-
-    def take(self, departures: Departures, routes: Routes) -> None:
-        """Give vehicles that have not departed their routes."""
-        beliefs = self._world.beliefs.given(routes)
-        if (routes.which < 0).any():
-            self._steer()
-        self._world = self._world._replace(beliefs=beliefs, fleet=self._world.fleet.take(departures, routes))
-
-    def run(self, until_s: float) -> Stop:
-        """Drive on until something is needed or `until_s` is reached."""
-        while True:
-            answer = core.drive(until_s, self._world)
-            if answer in _STOPS:
-                return Stop(_STOPS[answer], int(self._world.clock[core.WANTED]))
-            self._make_room(answer)
-
     def _make_room(self, need: int) -> None:
-        world, wanted = self._world, int(self._world.clock[core.WANTED])
-        if need == core.PATHS:
-            room = len(world.fleet.paths) + self._network.n_nodes
-            self._world = world._replace(fleet=world.fleet.with_room(room))
-        elif need == core.ENTRIES:
+        world = self._world
+        if need == core.ENTRIES:
             self._world = world._replace(windows=world.windows.with_room())
         elif need == core.LOADS:
             self._world = world._replace(loads=world.loads.with_room())
-        elif need == core.TIMES:
-            self._world = world._replace(roads=world.roads._replace(table=self._law.table(2 * (wanted + 1))))
         else:
-            setting = self._setting
-            raise no_way(self._network, wanted, setting.origins[wanted], setting.destinations[wanted])
+            table = self._law.table(2 * (int(world.clock[WANTED]) + 1))
+            self._world = world._replace(roads=world.roads._replace(table=table))
 
-    def driven(self) -> Driven | None:
-        """Return the edges driven to their end since the last call, None where there are none."""
-        return self._world.teaching.driven(self._world.fleet)
+    def _change(self, before: Floats, now_s: float, next_s: float) -> None:  # noqa: ARG002 - counts go on as they are
+        roads = self._world.roads
+        roads.closed[:], roads.next_change_s[0] = self._share == 0, next_s
+        scale = 1.0 / self._open_share()
+        if self._law.bpr is None:
+            roads.scale[:] = scale
+        else:
+            roads.per_capacity[:] = scale / self._law.bpr[1]
+
+    def _open_share(self) -> Floats:
+        """Return the shares of capacity, of closed roads those of the time when they open."""
+        return np.where(self._share > 0, self._share, 1.0)
 
     def counts(self, now_s: float) -> NDArray[np.int32]:
         """Return the entries into every edge during the last `window_s` seconds."""
@@ -212,23 +202,8 @@ class WindowEngine:
 
     def time_at(self, counts: NDArray[Any]) -> Floats:
         """Return the travel time of every edge at these counts."""
-        return self._network.free_flow_s * self._law.multiplier(np.arange(self._network.n_edges), counts)
+        return self._network.free_flow_s * self.multiplier(np.arange(self._network.n_edges), counts)
 
     def multiplier(self, edges: NDArray[Any], counts: NDArray[Any]) -> Floats:
         """Return the travel times of some edges at some counts, relative to free flow."""
-        return self._law.multiplier(edges, counts)
-
-    def happened(self) -> Happened:
-        """Return what happened so far."""
-        fleet = self._world.fleet
-        arrived = np.isfinite(fleet.arrival_s)
-        return Happened(
-            fleet.arrival_s,
-            int(self._world.clock[core.EVENTS]),
-            fleet.state[:, START].copy(),
-            fleet.state[:, LENGTH].copy(),
-            fleet.state[:, ENTERED].copy(),
-            fleet.paths[: fleet.used[0]],
-            *self._world.loads.all_rows(),
-            None if self._setting.trip_costs is None else np.where(arrived, fleet.cost, np.nan),
-        )
+        return self._law.multiplier(edges, counts, self._open_share())

@@ -14,11 +14,22 @@ from typing import NamedTuple
 
 import numpy as np
 
-from routesim.arrays import Floats, Ints
+from routesim.arrays import Bools, Floats, Ints
 from routesim.kernels import lean_kernel, prefetch
 from routesim.roads.graph import Graph
 from routesim.roads.shortest import priced_by
-from routesim.traffic.engines.choice import NO_ROOM, Beliefs, Search, adopt, kind_of, look, price_of
+from routesim.traffic.engines.choice import Beliefs, Search, kind_of, look, price_of, settle
+from routesim.traffic.engines.compiled import (
+    DEPARTED,
+    EVENTS,
+    LESSON,
+    NO_WAY,
+    OVER,
+    PATHS,
+    ROUTE,
+    TIME,
+    WANTED,
+)
 from routesim.traffic.engines.event_queue import NEAR, NEVER, EventQueue, add, advance, key_of, replace, take, time_of
 from routesim.traffic.engines.fleet import COUNT, ENTERED, LENGTH, MOST_VEHICLES, START, Fleet
 from routesim.traffic.engines.noise import lognormal_factor
@@ -26,13 +37,9 @@ from routesim.traffic.engines.records import BIN, EdgeLoads, Teaching, close_bin
 from routesim.traffic.engines.window_counts import HEAD, HELD, OFFSET, ROOM, Windows, count_on, enter, make_room
 from routesim.traffic.protocol import ASK
 
-# What `drive` answers: all vehicles have arrived, the time is reached, a vehicle departs without a route, the log of
-# driven edges is full, a vehicle has no way to its goal, or a pool is too small: of paths, entry times, travel times
-# by count, or loads.
-OVER, TIME, ROUTE, LESSON, NO_WAY, PATHS, ENTRIES, TIMES, LOADS = range(9)
-# Positions in the clock: vehicles departed, the next serial, entries into edges, and the vehicle or count that an
-# answer is about.
-DEPARTED, SERIAL, EVENTS, WANTED = range(4)
+# What `drive` answers beyond what every core does: there is no room for entry times, travel times by count, or loads.
+ENTRIES, TIMES, LOADS = range(PATHS + 1, PATHS + 4)
+SERIAL = WANTED + 1  # the position of the next serial in the clock
 
 LEAST_S = 1e-3  # the least time an edge takes: zero would let a vehicle be everywhere at once
 
@@ -52,6 +59,7 @@ class Roads(NamedTuple):
 
     Where `table` is empty it is free_flow * (1 + alpha * (count * per_capacity) ** beta), `per_capacity` one over the
     entries per window that are the capacity; else free_flow * table[row, count], with one row for all or one an edge.
+    After an incident a table is read at count * scale, with a straight line between counts.
     """
 
     graph: Graph
@@ -61,6 +69,9 @@ class Roads(NamedTuple):
     beta: Floats
     table: Floats
     last_exit: Floats  # of those on the edge so far; empty where overtaking is allowed
+    scale: Floats  # one over the share of its capacity that an edge has; empty without incidents, or without a table
+    closed: Bools  # whether nobody may enter; empty without incidents
+    next_change_s: Floats  # when roads change next
 
 
 class Present(NamedTuple):
@@ -75,6 +86,7 @@ class Present(NamedTuple):
     windows: Windows
     since: float
     kind: int
+    open_only: bool
     wanted: Ints
 
 
@@ -105,19 +117,32 @@ def _time_at(roads: Roads, edge: int, count: int) -> float:
         else:
             rise = ratio**beta
         return float(roads.free_flow[edge] * (1.0 + roads.alpha[edge] * rise))
-    if count >= roads.table.shape[1]:
-        return np.nan
-    return float(roads.free_flow[edge] * roads.table[edge if roads.table.shape[0] > 1 else 0, count])
+    row = roads.table[edge if roads.table.shape[0] > 1 else 0]
+    if len(roads.scale) > 0:
+        place = count * roads.scale[edge]
+        low = int(place)
+        if low + 1 >= len(row):
+            return np.nan
+        return float(roads.free_flow[edge] * (row[low] + (place - low) * (row[low + 1] - row[low])))
+    return float(roads.free_flow[edge] * row[count]) if count < len(row) else np.nan
+
+
+@lean_kernel
+def _reach(roads: Roads, edge: int, count: int) -> int:
+    """Return up to where the table of travel times is read for an edge at a count."""
+    return int(count * roads.scale[edge]) + 1 if len(roads.scale) > 0 else count
 
 
 @lean_kernel
 def _cost_now(present: Present, edge: int) -> float:
-    """Return what an edge costs at the present count; infinite where the table of travel times is too short."""
+    """Return what an edge costs at the present count; infinite where it is closed or the table is too short."""
     roads = present.roads
+    if present.open_only and len(roads.closed) > 0 and roads.closed[edge]:
+        return np.inf
     count = count_on(present.windows, edge, present.since)
     seconds = _time_at(roads, edge, count)
     if np.isnan(seconds):
-        present.wanted[0] = max(present.wanted[0], count)
+        present.wanted[0] = max(present.wanted[0], _reach(roads, edge, count))
         return np.inf
     return price_of(present.beliefs, present.kind, edge, seconds)
 
@@ -151,7 +176,7 @@ def _look_ahead(world: World, size: int) -> None:
             head, held = rings[edge, HEAD], rings[edge, HELD]
             prefetch(windows.pool, rings[edge, OFFSET] + head)
             prefetch(windows.pool, rings[edge, OFFSET] + ((head + held) & (rings[edge, ROOM] - 1)))
-        if learns:
+        if learns and state[vehicle, ENTERED] > 0:
             column = teaching.bin_of[min(state[vehicle, COUNT], len(teaching.bin_of) - 1)]
             cell = paths[place - 1] * teaching.visits.shape[1] + column
             prefetch(teaching.visits, cell)
@@ -160,24 +185,49 @@ def _look_ahead(world: World, size: int) -> None:
 
 
 @lean_kernel
-def _choose(world: World, vehicle: int, now: float) -> int:
+def _seek(world: World, vehicle: int, now: float, open_only: bool) -> int:
     """Find the path of a vehicle from where it is, at present counts; the answer is OVER where nothing is needed."""
     fleet, roads, beliefs, wanted = world.fleet, world.roads, world.beliefs, world.wanted
     kind = kind_of(fleet, vehicle)
     least = beliefs.least_weight[kind] if kind >= 0 else 1.0
     wanted[0] = -1
-    costs = Present(roads, beliefs, world.windows, now - world.rules.window_s, kind, wanted)
+    costs = Present(roads, beliefs, world.windows, now - world.rules.window_s, kind, open_only, wanted)
     length = look(roads.graph, fleet, world.search, costs, least, vehicle)
-    if length == NO_ROOM:
-        return PATHS
     if wanted[0] >= 0:
         world.clock[WANTED] = wanted[0]
         return TIMES
-    if length == 0 and fleet.state[vehicle, LENGTH] == 0:
-        world.clock[WANTED] = vehicle
-        return NO_WAY
-    adopt(fleet, vehicle, length, now)
-    return OVER
+    return settle(fleet, world.clock, vehicle, length, now)
+
+
+@lean_kernel
+def _choose(world: World, vehicle: int, now: float) -> int:
+    """Find the path of a vehicle as `_seek` does; where there is none but over closed roads, it leads up to them."""
+    need = _seek(world, vehicle, now, True)
+    return _seek(world, vehicle, now, False) if need == NO_WAY and len(world.roads.closed) > 0 else need
+
+
+@lean_kernel
+def _is_shut(world: World, vehicle: int) -> bool:
+    """Tell whether the edge that a vehicle enters next is closed."""
+    state, closed = world.fleet.state[vehicle], world.roads.closed
+    decided = state[ENTERED] < state[LENGTH]
+    return bool(len(closed) > 0 and decided and closed[world.fleet.paths[state[START] + state[ENTERED]]])
+
+
+@lean_kernel
+def _wait(world: World, vehicle: int, departs: bool, now_key: int) -> None:
+    """Let a vehicle whose next edge is closed look again when roads change next, if they ever do."""
+    clock, then = world.clock, world.roads.next_change_s[0]
+    tag = clock[SERIAL] * MOST_VEHICLES + vehicle
+    clock[SERIAL] += 1
+    if departs:
+        clock[DEPARTED] += 1
+        if then < np.inf:
+            add(world.queue, key_of(then), tag, now_key)
+    elif then < np.inf:
+        replace(world.queue, key_of(then), tag, now_key)
+    else:
+        take(world.queue)
 
 
 @lean_kernel
@@ -218,24 +268,29 @@ def drive(until: float, world: World) -> int:
             and fleet.reroutes[vehicle]
             and now - fleet.chosen_s[vehicle] >= rules.reroute_s
         )
-        if undecided or looks_again:
+        if undecided or looks_again or _is_shut(world, vehicle):
             need = _choose(world, vehicle, now)
             if need != OVER:
                 return need
         edge, count, spent = -1, 0, 0.0
-        if not arrives:
+        shut = _is_shut(world, vehicle)
+        if not arrives and not shut:
             edge = fleet.paths[state[vehicle, START] + state[vehicle, ENTERED]]
             count = count_on(windows, edge, now - rules.window_s)
             if count == windows.rings[edge, ROOM] and not make_room(windows, edge):
                 return ENTRIES
             spent = _time_at(roads, edge, count)
             if np.isnan(spent):
-                clock[WANTED] = count
+                clock[WANTED] = _reach(roads, edge, count)
                 return TIMES
-        if keeps and not departs:
+        if keeps and state[vehicle, ENTERED] > 0 and fleet.entered_s[vehicle] >= 0.0:
             if logs and teaching.logged[0] == len(teaching.log):
                 return LESSON
             teach(teaching, fleet, vehicle, now)
+        if shut:
+            fleet.entered_s[vehicle] = -1.0  # the edge before is driven to its end
+            _wait(world, vehicle, departs, now_key)
+            continue
         if arrives:
             fleet.arrival_s[vehicle] = now
             take(queue)

@@ -7,13 +7,14 @@ import numpy as np
 
 from routesim.arrays import Floats
 from routesim.assignment.assignment import FlowSolver
-from routesim.assignment.frank_wolfe import Prices, prices_at
+from routesim.assignment.frank_wolfe import prices_at
 from routesim.checks import RIDGES, number, seconds, whole
 from routesim.errors import InputError
 from routesim.learners.carcb import CARCB
 from routesim.learners.least_squares import least_squares
 from routesim.traffic.protocol import WEIGHED, Departures, Driven, Routes, TrafficTask, Weights
 from routesim.traffic.routers.base import Feedback
+from routesim.traffic.routers.by_flow import between, flows_at, priced, totals_at
 
 _LEAST_RATE = 0.05  # of the median rate: what an estimate that makes a road free or worse is taken for
 
@@ -30,7 +31,8 @@ class CARCBRouter:
     the kinds. `ridge` is added to the squares of the fit. Each vehicle then takes the path that costs its traveller
     least at the counts of its departure, by the fitted theta, plus what one more vehicle costs the others in the plan,
     unless `tolls` is False. Before the first fit a second costs the same everywhere. The router looks every
-    `interval_s` seconds whether an episode is over.
+    `interval_s` seconds whether an episode is over. Where roads queue, the time measured on an edge over its free-flow
+    time takes the place of the multiplier at the count met.
     """
 
     tolls: bool = True
@@ -75,11 +77,18 @@ class CARCBRouter:
         assert driven.kinds is not None  # noqa: S101 - there are trip costs
         features = self._block[driven.kinds, driven.edges]
         # Noise is a factor on the time, so over the multiplier all observations of an edge are equally noisy.
-        paid = -driven.costs / self._task.multiplier(driven.edges, driven.counts)
+        paid = -driven.costs / self._slowdown(driven)
         self.gram += features.T @ features
         self.moment += features.T @ paid
         np.add.at(self.visits, (driven.kinds, driven.edges), 1)
         self.driven += len(paid)
+
+    def _slowdown(self, driven: Driven) -> Floats:
+        """Return by how much traffic made each passage longer than on the empty road."""
+        if self._task.lessons.counted == "entries":
+            return self._task.multiplier(driven.edges, driven.counts)
+        # Signals and full roads ahead, which no count tells, are most of the time in queues; it was measured.
+        return driven.travel_time_s / self._task.network.free_flow_s[driven.edges]
 
     def route(self, departures: Departures) -> Routes:
         """Fit and plan where an episode is over; leave the search to the moment of departure."""
@@ -109,20 +118,25 @@ class CARCBRouter:
             self._solver = FlowSolver(self._task.network, self._task.demand.per_hour())
             self._steps()
         costs = (mean_rates * self._task.network.free_flow_s)[:, np.newaxis]
-        none = np.empty(0)
-        prices = Prices(none, none, none, none, self._knots, costs * self._all_pay)
+        prices = self._prices._replace(values=costs * self._prices.values)
         self._solver.solve(prices, self.relative_gap, self.most_iterations)
         all_pay, one_pays = np.empty(len(costs)), np.empty(len(costs))
         prices_at(prices, self._solver.flows, all_pay)
-        prices_at(prices._replace(values=costs * self._one_pays), self._solver.flows, one_pays)
+        prices_at(prices._replace(values=costs * self._one_pays.values), self._solver.flows, one_pays)
         return np.maximum(0.0, all_pay - one_pays)
 
     def _steps(self) -> None:
         """Keep, for the counts of the bins, the multipliers and what one more vehicle adds up to for all."""
-        counts = self._task.lessons.bin_starts
-        edges = np.arange(self._task.network.n_edges)[:, np.newaxis]
-        self._one_pays = self._task.multiplier(edges, counts[np.newaxis, :]) * np.ones((len(edges), 1))
-        after = self._task.multiplier(edges, counts[np.newaxis, :] + 1)
-        all_pay = self._one_pays + counts * (after - self._one_pays)
-        self._all_pay = np.maximum.accumulate(all_pay, axis=1)
-        self._knots: Floats = counts.astype(np.float64) * (3600.0 / self._task.window_s)
+        counts, task = self._task.lessons.bin_starts, self._task
+        edges = np.arange(task.network.n_edges)[:, np.newaxis]
+        one_pays = task.multiplier(edges, counts[np.newaxis, :]) * np.ones((len(edges), 1))
+        free_flow = task.network.free_flow_s[:, np.newaxis]
+        flows = flows_at(task, counts, one_pays * free_flow)
+        self._one_pays = priced(flows, one_pays)
+        if task.lessons.counted == "entries":
+            after = task.multiplier(edges, counts[np.newaxis, :] + 1)
+            all_pay = one_pays + counts * (after - one_pays)
+        else:
+            more = np.diff(totals_at(task, counts, one_pays * free_flow) / free_flow, axis=1) / np.diff(flows, axis=1)
+            all_pay, flows = np.column_stack((one_pays[:, 0], more)), between(flows)
+        self._prices = priced(flows, np.maximum.accumulate(all_pay, axis=1))

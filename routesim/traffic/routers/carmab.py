@@ -15,6 +15,7 @@ from routesim.learners.carmab import CARMAB
 from routesim.planning.hull import hull_corners
 from routesim.traffic.protocol import Departures, Driven, Routes, TrafficTask
 from routesim.traffic.routers.base import Feedback
+from routesim.traffic.routers.by_flow import between, flows_at, priced, totals_at
 from routesim.traffic.routers.dealer import Dealer
 
 
@@ -26,6 +27,7 @@ class CARMABRouter:
     seconds it takes the shortest travel times that its estimates allow, plans the flows with the least total time
     on them, and deals the shares out evenly until the next plan. The radius of a confidence interval is
     confidence x scale x sqrt(log(edges x bins x plans / delta) / uses), where scale is the spread seen in the bin.
+    Where roads queue, counts are vehicles on the road, and the flow at a count follows by Little's law.
     """
 
     confidence: float = 1.0
@@ -87,14 +89,12 @@ class CARMABRouter:
         lessons, times = self._task.lessons, self.optimistic_times()
         starts = lessons.bin_starts
         middles = np.append((starts[:-1] + starts[1:] - 1) / 2, starts[-1])
-        flows = middles * (3600.0 / self._task.window_s)
+        flows = flows_at(self._task, middles, times)
         seen = lessons.visits > 0
         last = np.where(seen.any(axis=1), seen.shape[1] - 1 - np.argmax(seen[:, ::-1], axis=1), 0)
+        slopes = _convex_slopes(flows, totals_at(self._task, middles, times), last, times[:, 0])
         # The price paid by the first vehicle is the free-flow time; between two bins it is that of their middle.
-        knots = np.concatenate(([0.0], (flows[1:] + flows[:-1]) / 2))
-        prices = np.column_stack((times[:, 0], _convex_slopes(flows, flows * times, last, times[:, 0])))
-        none = np.empty(0)
-        return Prices(none, none, none, none, knots, prices)
+        return priced(between(flows), np.column_stack((times[:, 0], slopes)))
 
 
 @kernel
@@ -102,15 +102,17 @@ def _convex_slopes(flows: Floats, totals: Floats, last: NDArray[np.int64], least
     """Return, for each edge and step between flows, the slope of the greatest convex function below the totals.
 
     Only the flows up to `last` count, and no slope is below `least`; later steps have the slope of the last one.
+    There is one row of flows for all edges, or one each.
     """
-    slopes = np.empty((len(totals), len(flows) - 1))
-    corners = np.empty(len(flows), dtype=np.int64)
+    slopes = np.empty((len(totals), flows.shape[1] - 1))
+    corners = np.empty(flows.shape[1], dtype=np.int64)
     for edge in range(len(totals)):
-        size = hull_corners(flows, -totals[edge, : last[edge] + 1], corners)
+        mine = flows[edge if len(flows) > 1 else 0]
+        size = hull_corners(mine, -totals[edge, : last[edge] + 1], corners)
         slope = least[edge]
         for piece in range(1, size):
             one, two = corners[piece - 1], corners[piece]
-            slope = max(slope, (totals[edge, two] - totals[edge, one]) / (flows[two] - flows[one]))
+            slope = max(slope, (totals[edge, two] - totals[edge, one]) / (mine[two] - mine[one]))
             slopes[edge, one:two] = slope
         slopes[edge, last[edge] :] = slope
     return slopes

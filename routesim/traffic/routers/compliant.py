@@ -6,6 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from routesim.arrays import Bools, Ints
 from routesim.errors import InputError
 from routesim.registry import IN_PYTHON
 from routesim.traffic.protocol import Departures, Driven, Router, Routes, TrafficTask
@@ -59,6 +60,7 @@ class CompliantRouter:
     def start(self, task: TrafficTask, rng: np.random.Generator) -> None:
         """Begin a run."""
         self._rng, *streams = rng.spawn(3)
+        self._follows = np.empty(0, dtype=np.int8)
         self._routers = copy.deepcopy((self.recommended, self.own))
         recommended, own = self._routers
         if self.around and isinstance(recommended, PlansAround) and isinstance(own, Foreseeable):
@@ -69,7 +71,7 @@ class CompliantRouter:
 
     def route(self, departures: Departures) -> Routes:
         """Return the paths of these vehicles, from one router or the other."""
-        follows = self._rng.random(len(departures.vehicles)) < self.share
+        follows = self._who_follows(departures.vehicles)
         which = np.empty(len(follows), dtype=np.int64)
         indptr, edges, tolls = np.zeros(1, dtype=np.int64), np.empty(0, dtype=np.int32), None
         weights = None
@@ -83,6 +85,16 @@ class CompliantRouter:
             tolls = part.tolls if part.tolls is not None else tolls
             weights = part.weights if part.weights is not None else weights
         return Routes(indptr, edges, which, tolls, weights)
+
+    def _who_follows(self, vehicles: Ints) -> Bools:
+        """Draw who follows; whoever is asked about again, as when roads are closed, stays what he is."""
+        known = len(self._follows)
+        if len(vehicles) and vehicles[-1] >= known:
+            more = np.full(max(known, int(vehicles[-1]) + 1 - known), -1, dtype=np.int8)
+            self._follows = np.concatenate((self._follows, more))
+        new = vehicles[self._follows[vehicles] < 0]
+        self._follows[new] = self._rng.random(len(new)) < self.share
+        return np.asarray(self._follows[vehicles] == 1, dtype=np.bool_)
 
     def learn(self, driven: Driven) -> None:
         """Show both routers what was driven."""

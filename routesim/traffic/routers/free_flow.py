@@ -27,13 +27,18 @@ class FreeFlowRouter(Unteachable):
 
     def route(self, departures: Departures) -> Routes:
         """Return the paths of these vehicles."""
-        network = self._task.network
+        network, closed = self._task.network, self._task.closed()
+        times = np.where(closed, np.inf, network.free_flow_s) if closed.any() else network.free_flow_s
         graph, work = network.graph, Workspace.build(network.graph)
         pairs, which = np.unique(pair_numbers(departures, network.n_nodes), return_inverse=True)
         paths: list[list[int]] = []
         origin, parents = -1, np.empty(0, dtype=np.int32)
         for start, goal in zip((pairs // network.n_nodes).tolist(), (pairs % network.n_nodes).tolist(), strict=True):
             if start != origin:
-                origin, (_, parents) = start, shortest_tree(graph, network.free_flow_s, start, workspace=work)
+                origin, (_, parents) = start, shortest_tree(graph, times, start, workspace=work)
+            if parents[goal] < 0:  # closed roads are in the way: up to them, as if they were open
+                _, free = shortest_tree(graph, network.free_flow_s, start, workspace=work)
+                paths.append(trace(graph, free, goal).tolist())
+                continue
             paths.append(trace(graph, parents, goal).tolist())
         return Routes.of(paths, which)

@@ -29,7 +29,7 @@ class GreedyRouter(Unteachable):
         """Return the flows to be expected of a share of the vehicles: their equilibrium, given those of the others."""
         if share == 0:
             return np.zeros(task.network.n_edges)
-        found = assign(task.network, part_of(task, share), "user", 1e-3, background=others)
+        found = assign(task.static_roads(), part_of(task, share), "user", 1e-3, background=others)
         return np.maximum(0.0, found.flows - others)  # a difference of rounding may be below 0
 
     def route(self, departures: Departures) -> Routes:

@@ -1,5 +1,6 @@
 """PlannedRouter: the shares of a static plan, dealt out evenly."""
 
+import warnings
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -7,7 +8,9 @@ import numpy as np
 
 from routesim.arrays import Floats
 from routesim.assignment.assignment import Assignment, Objective, assign, travel_times
+from routesim.errors import CapacityWarning
 from routesim.registry import IN_PYTHON
+from routesim.roads.network import RoadNetwork
 from routesim.traffic.protocol import Departures, Driven, Routes, TrafficTask
 from routesim.traffic.routers.base import Feedback, Foreseen
 from routesim.traffic.routers.dealer import Dealer
@@ -22,6 +25,7 @@ class PlannedRouter:
 
     It knows the roads' BPR curves and the demand's mean rates, and looks at nothing while vehicles drive. Where it is
     followed by a share of the vehicles only (`CompliantRouter`), it plans for them around the flows of the others.
+    Where roads queue, it plans on what they pass there, and a plan that asks for more is a CapacityWarning.
     """
 
     plan: Assignment | None = field(default=None, metadata=IN_PYTHON)
@@ -35,7 +39,7 @@ class PlannedRouter:
 
     def start(self, task: TrafficTask, rng: np.random.Generator) -> None:  # noqa: ARG002 - dealing is no chance
         """Make the plan, unless there is one."""
-        self._use(task, self.plan or assign(task.network, task.demand, self.objective, self.relative_gap))
+        self._use(task, self.plan or assign(task.static_roads(), task.demand, self.objective, self.relative_gap))
 
     def start_among(self, task: TrafficTask, rng: np.random.Generator, share: float, others: Foreseen) -> None:
         """Make the plan for a share of the vehicles around the others; a plan that was given stays what it is.
@@ -46,16 +50,16 @@ class PlannedRouter:
         if self.plan is not None or share == 0:
             self.start(task, rng)
             return
-        mine = part_of(task, share)
-        plan = best = assign(task.network, task.demand, self.objective, self.relative_gap)
+        mine, roads = part_of(task, share), task.static_roads()
+        plan = best = assign(roads, task.demand, self.objective, self.relative_gap)
         planned, least = share * plan.flows, np.inf
         for _ in range(_ROUNDS):
             background = others(task, 1 - share, planned)
             together = planned + background
-            total = float(together @ travel_times(task.network, together))
+            total = float(together @ travel_times(roads, together))
             if total < least:
                 best, least = plan, total
-            plan = assign(task.network, mine, self.objective, self.relative_gap, background=background)
+            plan = assign(roads, mine, self.objective, self.relative_gap, background=background)
             before, planned = planned, np.maximum(0.0, plan.flows - background)
             if np.abs(planned - before).sum() <= 1e-3 * planned.sum():
                 break
@@ -63,7 +67,7 @@ class PlannedRouter:
 
     def flows_among(self, task: TrafficTask, share: float, others: Floats) -> Floats:  # noqa: ARG002 - it looks at nobody
         """Return the flows of a share of the vehicles that takes this plan, whatever the others do."""
-        plan = self.plan or assign(task.network, task.demand, self.objective, self.relative_gap)
+        plan = self.plan or assign(task.static_roads(), task.demand, self.objective, self.relative_gap)
         return plan.flows * share
 
     def _use(self, task: TrafficTask, plan: Assignment) -> None:
@@ -71,6 +75,8 @@ class PlannedRouter:
         pairs = np.array([index(start) * n_nodes + index(end) for start, end in plan.pairs], dtype=np.int64)
         self._dealer = Dealer(pairs, n_nodes)
         self._dealer.use(plan.path_shares)
+        if task.lessons.counted == "vehicles":
+            _warn_above_capacity(task.static_roads(), plan.flows)
 
     def route(self, departures: Departures) -> Routes:
         """Deal paths to these vehicles."""
@@ -78,3 +84,17 @@ class PlannedRouter:
 
     def learn(self, driven: Driven) -> None:
         """Learn nothing."""
+
+
+def _warn_above_capacity(roads: RoadNetwork, flows: Floats) -> None:
+    """Warn of a plan that sends more vehicles down a road than it passes."""
+    load = flows / roads.capacity_vph
+    above = int((load > 1.0).sum())
+    if above:
+        worst = int(np.argmax(load))
+        warnings.warn(
+            f"the plan asks for more than capacity on {above} of {roads.n_edges} roads, the worst, edge {worst}, "
+            f"{load[worst]:.2f} times: queues grow there for as long as the demand lasts; plan for less demand",
+            CapacityWarning,
+            stacklevel=2,
+        )

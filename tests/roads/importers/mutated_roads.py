@@ -16,7 +16,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from gmns_crossroads import TABLES, newer_tables
 from road_files import GMNS_LINKS, GMNS_NODES, TNTP_NET, osm_grid, tricky_graph, tricky_network
+from sumo_nets import CROSSROADS, UTM
 
 # A case's files by name: most formats have one, TNTP and GMNS several.
 Files = dict[str, bytes]
@@ -73,6 +75,7 @@ READERS = {
     "npz": "archive.load",
     "gpkg": "geopackage.from_geopackage",
     "tntp": "tntp.from_tntp",
+    "sumo": "sumo.from_sumo",
 }
 
 
@@ -491,6 +494,17 @@ def _gmns_files(_: Path) -> list[Files]:
     return [
         {"node.csv": GMNS_NODES.encode(), "link.csv": GMNS_LINKS.encode()},
         {"node.csv": GMNS_NODES.encode(), "link.csv": drawn.encode(), "config.csv": config.encode()},
+        *({f"{name}.csv": text.encode() for name, text in tables.items()} for tables in (TABLES, newer_tables())),
+    ]
+
+
+def _sumo_files(_: Path) -> list[Files]:
+    shifted = CROSSROADS.replace('netOffset="100.00,-200.00"', 'netOffset="-691000.00,-5335000.00"')
+    projected = shifted.replace('projParameter="!"', f'projParameter="{UTM}"').encode()
+    return [
+        {"roads.net.xml": CROSSROADS.encode()},
+        {"roads.net.xml": projected},
+        {"roads.net.xml.gz": gzip.compress(projected, 1)},
     ]
 
 
@@ -502,4 +516,5 @@ _WHOLE: dict[str, Callable[[Path], list[Files]]] = {
     "gpkg": _gpkg_files,
     "tntp": _tntp_files,
     "gmns": _gmns_files,
+    "sumo": _sumo_files,
 }

@@ -37,6 +37,7 @@ def tricky_graph() -> nx.MultiDiGraph:
     graph.add_edge("5", "ä", 0, free_flow_s=3, capacity=7, alpha=1, beta=2)
     graph.add_edge("5", (1, "q", (2.5, None)), 0, free_flow_s=0)
     graph.nodes["5"]["no_through"] = True
+    graph.nodes["ä"]["highway"] = "traffic_signals"
     return graph
 
 
@@ -45,15 +46,21 @@ def tricky_network() -> RoadNetwork:
 
 
 OSM_GRID_SIDE = 6
+OSM_GRID_SIGNALS = 203  # the crossing with signals
 
 
 def osm_grid() -> str:
-    """OSM XML, a grid: rows two-way, columns one-way up, down or two-way; every other point no junction."""
+    """OSM XML, a grid: rows two-way, columns one-way up, down or two-way; every other point no junction.
+
+    One crossing has signals, and so has a point halfway to the next.
+    """
     n = OSM_GRID_SIDE * 2 - 1
+    lights = {OSM_GRID_SIGNALS, OSM_GRID_SIGNALS + 1}
     rows = ["<?xml version='1.0' encoding='UTF-8'?>", '<osm version="0.6">']
     for r in range(n):
         rows += [
-            f'<node id="{r * 100 + c + 1}" lat="{50 + r / 1000:.7f}" lon="{7 + c / 1000:.7f}"/>'
+            f'<node id="{r * 100 + c + 1}" lat="{50 + r / 1000:.7f}" lon="{7 + c / 1000:.7f}"'
+            + ('><tag k="highway" v="traffic_signals"/></node>' if r * 100 + c + 1 in lights else "/>")
             for c in range(n)
             if r % 2 == 0 or c % 2 == 0
         ]

@@ -119,8 +119,10 @@ def test_no_kernel_looks_outside_its_buffer(span: tuple[int, int]) -> None:
         lambda: wire.fields_of(buffer, *span),
         lambda: wire.spans_of(buffer, *span),
         lambda: wire.delta_values(buffer, *span),
-        lambda: wire.plain_nodes(buffer, spans),
-        lambda: wire.tagged_ways(buffer, spans, 1, 3),
+        lambda: wire.plain_nodes(buffer, spans, 1, 2),
+        lambda: wire.dense_tagged(buffer, *span, 3, 1, 2),
+        lambda: wire.ways_with(buffer, spans, np.array([-1, 0, -1], dtype=np.int64), 1),
+        lambda: wire.delta_lists(buffer, spans, 3),
     ):
         with pytest.raises(ValueError, match="outside its message"):
             read()

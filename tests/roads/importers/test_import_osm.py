@@ -13,7 +13,7 @@ import osmnx
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from road_files import OSM_GRID_SIDE, osm_grid, shared
+from road_files import OSM_GRID_SIDE, OSM_GRID_SIGNALS, osm_grid, shared
 
 from routesim.roads.importers.simplify import merge_pieces
 from routesim.roads.importers.tags import is_drivable
@@ -23,9 +23,9 @@ from routesim.roads.places import haversine_m
 REAL = ["andorra.osm.pbf", "liechtenstein.osm.pbf", "krems.osm.gz", "west-oakland.osm.bz2"]
 # Nodes and edges: all roads as they are joined, and the largest part within which all reach all.
 COUNTS = {
-    "andorra.osm.pbf": ((1179, 2388), (1152, 2361)),
-    "liechtenstein.osm.pbf": ((1777, 4199), (1494, 3524)),
-    "krems.osm.gz": ((354, 725), (275, 577)),
+    "andorra.osm.pbf": ((1178, 2385), (1149, 2356)),
+    "liechtenstein.osm.pbf": ((1771, 4200), (1757, 4184)),
+    "krems.osm.gz": ((353, 721), (274, 573)),
     "west-oakland.osm.bz2": ((28, 57), (22, 51)),
 }
 
@@ -61,6 +61,7 @@ def test_a_grid_of_streets_by_hand(tmp_path: Path) -> None:
     columns = np.array([h == "primary" for h in network.highways])
     assert set(network.lanes[columns].tolist()) <= {1.0, 3.0}
     assert network.attribution.startswith("Road data © OpenStreetMap contributors")
+    assert [network.labels[i] for i in np.flatnonzero(network.signals)] == [OSM_GRID_SIGNALS]
 
 
 def test_every_format_gives_the_same_network(tmp_path: Path) -> None:

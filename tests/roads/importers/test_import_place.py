@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 
 import osmnx
 import pytest
-from road_files import osm_grid
+from road_files import OSM_GRID_SIGNALS, osm_grid
 
 from routesim.errors import NetworkError
 from routesim.roads.network import RoadNetwork
@@ -41,11 +41,11 @@ def overpass_answer() -> dict[str, Any]:
     """The grid of the other tests, as Overpass would put it."""
     elements: list[dict[str, Any]] = []
     for item in ElementTree.fromstring(osm_grid().encode()):  # noqa: S314 - written by the tests themselves
+        tags = {tag.attrib["k"]: tag.attrib["v"] for tag in item.iter("tag")}
         if item.tag == "node":
             place = {"lat": float(item.attrib["lat"]), "lon": float(item.attrib["lon"])}
-            elements.append({"type": "node", "id": int(item.attrib["id"]), **place})
+            elements.append({"type": "node", "id": int(item.attrib["id"]), "tags": tags, **place})
         else:
-            tags = {tag.attrib["k"]: tag.attrib["v"] for tag in item.iter("tag")}
             nodes = [int(point.attrib["ref"]) for point in item.iter("nd")]
             elements.append({"type": "way", "id": int(item.attrib["id"]), "nodes": nodes, "tags": tags})
     return {"version": 0.6, "elements": elements}
@@ -132,6 +132,7 @@ def test_a_place_is_downloaded_once_and_then_read_from_the_cache(town: Town, tmp
     assert "OpenStreetMap" in first.attribution
     again = RoadNetwork.from_place("Gridtown", cache_folder=tmp_path, **town.options)
     assert town.asked == ["search", "roads"]
+    assert [first.labels[i] for i in first.signals.nonzero()[0]] == [OSM_GRID_SIGNALS]
     assert again.equals(first)
     # osmnx is left as it was found.
     after = {key: value for key, value in vars(osmnx.settings).items() if not key.startswith("_")}

@@ -8,7 +8,7 @@ import osmnx
 import pytest
 from road_files import GMNS_LINKS, GMNS_NODES, TNTP_NET, shared
 
-from routesim.errors import NetworkError
+from routesim.errors import ImplausibleSpeedsWarning, NetworkError
 from routesim.roads.network import RoadNetwork
 
 
@@ -134,7 +134,8 @@ def test_sioux_falls_and_anaheim() -> None:
     # The header says feet and minutes: the first link is a mile of 4842 feet a minute.
     assert anaheim.length_m[0] == pytest.approx(1609.344)
     assert anaheim.speed_kph[0] == pytest.approx(4842 * 0.3048 * 60 / 1000, rel=1e-3)
-    braess = RoadNetwork.from_tntp(shared("tntp/Braess-Example/Braess_net.tntp"))
+    with pytest.warns(ImplausibleSpeedsWarning, match="median free-flow speed is 966 km/h"):
+        braess = RoadNetwork.from_tntp(shared("tntp/Braess-Example/Braess_net.tntp"))
     assert (braess.n_nodes, braess.n_edges) == (4, 5)
 
 
@@ -160,7 +161,8 @@ def test_gmns_units_from_the_lines_from_config_and_by_name(tmp_path: Path) -> No
     network = RoadNetwork.from_gmns(write_gmns(tmp_path, links=miles))
     assert network.length_m.tolist() == pytest.approx([71.5] * 4)
     assert network.speed_kph[0] == pytest.approx(50 * 1.609344)
-    by_name = RoadNetwork.from_gmns(tmp_path, length_unit="km", speed_unit="m/s")
+    with pytest.warns(ImplausibleSpeedsWarning, match="speed is 180 km/h, with speeds in m/s"):
+        by_name = RoadNetwork.from_gmns(tmp_path, length_unit="km", speed_unit="m/s")
     assert by_name.length_m[0] == pytest.approx(71.5 / 1.609344)
     assert by_name.speed_kph[0] == 180.0
     (tmp_path / "config.csv").write_text("dataset_name,long_length,speed\nx,Kilometers,kmh\n")

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from road_files import GMNS_LINKS, GMNS_NODES, TNTP_NET, osm_grid, tricky_network
+from sumo_nets import CROSSROADS
 
 from routesim.errors import NetworkError
 from routesim.roads.cities import load_city
@@ -162,6 +163,8 @@ def test_files_are_read_and_written_by_their_endings(tmp_path: Path) -> None:
     assert read_network(tmp_path / "grid.osm").n_nodes == 34
     (tmp_path / "t_net.tntp").write_text(TNTP_NET)
     assert read_network(tmp_path / "t_net.tntp").n_nodes == 3
+    (tmp_path / "C.NET.XML").write_text(CROSSROADS, encoding="utf-8")
+    assert read_network(tmp_path / "C.NET.XML").n_nodes == 4
     (tmp_path / "node.csv").write_text(GMNS_NODES)
     (tmp_path / "link.csv").write_text(GMNS_LINKS)
     assert read_network(tmp_path).n_nodes == 3
