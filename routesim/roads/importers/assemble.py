@@ -1,6 +1,6 @@
 """Columns with gaps -> RoadNetwork: the gaps filled by the rules of `defaults`, and every filling marked."""
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -27,8 +27,23 @@ class Nodes(NamedTuple):
     signals: Bools | None = None
 
 
+class Bans(NamedTuple):
+    """Pairs of edges and longer ways of them that may not be driven one after the other."""
+
+    turns: Sequence[tuple[int, ...]] | Ints = ()
+    ways: Sequence[tuple[int, ...]] = ()
+
+    @classmethod
+    def of(cls, bans: Collection[tuple[int, ...]]) -> Self:
+        """Tell the pairs from the longer ways."""
+        return cls([ban for ban in bans if len(ban) == 2], [ban for ban in bans if len(ban) > 2])
+
+
 class Edges(NamedTuple):
-    """Where each edge leads from and to, its name, class and key (numbered unless given), and known signal times."""
+    """Where each edge leads from and to, its name, class and key (numbered unless given), and known signal times.
+
+    `bans` are the turns that are banned, None where the source does not say.
+    """
 
     tails: NDArray[np.integer[Any]]
     heads: NDArray[np.integer[Any]]
@@ -36,6 +51,7 @@ class Edges(NamedTuple):
     highways: Sequence[str]
     keys: Ints | None = None
     signal_times: SignalTimes | None = None
+    bans: Bans | None = None
 
 
 class EdgeNumbers(NamedTuple):
@@ -107,6 +123,7 @@ def assemble(
     flags[open_speed] |= np.uint8(IMPUTED_BITS["speed"])
     with np.errstate(divide="ignore", invalid="ignore"):
         times = filled(times, length_m / speeds * 3.6, None)
+    bans = edges.bans or Bans()
     if lines is None:
         lines = Lines(np.empty((0, 2)), np.zeros(n + 1, dtype=np.int64))
     return RoadNetwork(
@@ -134,6 +151,9 @@ def assemble(
         crs=crs,
         name=name,
         attribution=attribution,
+        banned_turns=np.array(bans.turns, dtype=np.int64).reshape(-1, 2),  # type: ignore[arg-type]  # as above
+        banned_ways=tuple(bans.ways),
+        bans_known=edges.bans is not None,
         left_out=left_out or {},
     )
 

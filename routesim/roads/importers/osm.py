@@ -14,6 +14,7 @@ from routesim.roads.importers.files import MAX_STREAM_BYTES, existing_file, read
 from routesim.roads.importers.graph import OSM_ATTRIBUTION, SIGNALS_TAG
 from routesim.roads.importers.pbf import PbfFile, WayTable
 from routesim.roads.importers.pbf_roads import COLUMNS, judge_all, read_roads
+from routesim.roads.importers.restrictions import MOST_MEMBERS, RELATION, Member, Pieces, Restrictions
 from routesim.roads.importers.safexml import Halt, read_xml
 from routesim.roads.importers.simplify import CLOSED_WAYS, CUT_WAYS, Streets, network_from_streets
 from routesim.roads.importers.tags import Road, judge, read_road
@@ -43,7 +44,8 @@ def from_osm(
     network counts what was not taken.
     Points that are no junctions are merged away unless `simplify` is False, and only the largest part
     within which every node reaches every other is kept unless `largest_component` is False. A way that
-    leads out of the extract, to points the file does not hold, is cut there. Points tagged as traffic
+    leads out of the extract, to points the file does not hold, is cut there. Restriction relations become banned turns by
+    the rules of `routesim.roads.importers.restrictions`. Points tagged as traffic
     signals mark the junctions they stand at or up to 50 m before, in `signals`. `max_bytes` limits the size
     once decompressed. Without it the limits are 2 GiB and, above 64 MiB, a hundred times the size of the file.
     """
@@ -74,19 +76,22 @@ class _Ways:
     def __init__(self, file: Path, max_ways: int) -> None:
         self.file, self.max_ways = file, max_ways
         self.roads: list[Road] = []
+        self.ids = array("q")
+        self.restrictions = Restrictions()
         self.refs = array("q")
         self.counts = array("q")
         self.point_ids, self.point_x, self.point_y = array("q"), array("d"), array("d")
         self.point_signals = array("b")
         self.left_out = dict.fromkeys((CLOSED_WAYS, CUT_WAYS), 0)
 
-    def add_way(self, tags: Mapping[str, str], refs: array[int]) -> None:
+    def add_way(self, number: int, tags: Mapping[str, str], refs: array[int]) -> None:
         verdict = judge(tags) if len(refs) > 1 else "no road"
         if verdict == "closed":
             self.left_out[CLOSED_WAYS] += 1
         elif verdict == "drivable":
             self._check_room(1, len(refs))
             self.roads.append(read_road(tags))
+            self.ids.append(number)
             self.refs.frombytes(refs.tobytes())
             self.counts.append(len(refs))
 
@@ -97,6 +102,7 @@ class _Ways:
         counts = table.counts[drivable]
         self._check_room(len(counts), int(counts.sum()))
         self.roads += read_roads(table, drivable)
+        self.ids.frombytes(table.ids[drivable].tobytes())
         self.refs.frombytes(table.refs(drivable).tobytes())
         self.counts.frombytes(counts.tobytes())
 
@@ -127,17 +133,22 @@ class _Ways:
         a, b, road = a[real], b[real], owner[:-1][real]
         forward = np.array([r.forward for r in self.roads], dtype=np.bool_)[road]
         backward = np.array([r.backward for r in self.roads], dtype=np.bool_)[road]
-        return Streets(
-            node_ids=ids,
-            lon=lon,
-            lat=lat,
+        pieces = Pieces(
             tails=np.concatenate((a[forward], b[backward])),
             heads=np.concatenate((b[forward], a[backward])),
             road=np.concatenate((road[forward], road[backward])),
             backward=np.repeat([False, True], [int(forward.sum()), int(backward.sum())]),
+        )
+        bans = self.restrictions.bans(pieces, np.frombuffer(self.ids, dtype=np.int64), ids)
+        return Streets(
+            ids,
+            lon,
+            lat,
+            *pieces,
             roads=self.roads,
             signals=signals,
-            left_out=self.left_out,
+            bans=bans,
+            left_out=self.left_out | self.restrictions.left_out,
         )
 
     def _places(self, ids: Ints) -> tuple[Floats, Floats, Bools]:
@@ -163,12 +174,14 @@ class _Ways:
 def _read_osm_xml(file: Path, ways: _Ways, max_bytes: int | None) -> None:
     tags: dict[str, str] = {}
     refs = array("q")
+    members: list[Member] = []
+    number = 0
     inside = ""
     root = ""
     most_points = _POINTS_PER_WAY * max(ways.max_ways, MAX_WAYS)
 
     def start(tag: str, attributes: dict[str, str]) -> None:
-        nonlocal inside, root, tags, refs
+        nonlocal inside, root, tags, refs, members, number
         if not root:
             root = tag
             if tag != "osm":
@@ -185,22 +198,32 @@ def _read_osm_xml(file: Path, ways: _Ways, max_bytes: int | None) -> None:
             ways.point_signals.append(0)
         elif tag == "way":
             inside = "" if _is_gone(attributes) else "way"
+            number = _whole(attributes, "id", "way") if inside else 0
             tags, refs = {}, array("q")
+        elif tag == "relation":
+            inside = "" if _is_gone(attributes) else "relation"
+            tags, members = {}, []
+        elif inside == "relation" and tag == "member":
+            if len(members) < MOST_MEMBERS:  # of other relations the rest does not count
+                member = attributes.get("type", ""), _whole(attributes, "ref", "member"), attributes.get("role", "")
+                members.append(member)
         elif inside == "way" and tag == "nd":
             refs.append(_whole(attributes, "ref", "nd"))
         elif inside == "node" and tag == "tag":
             if attributes.get("k") == "highway" and attributes.get("v") == SIGNALS_TAG:
                 ways.point_signals[-1] = 1
-        elif inside == "way" and tag == "tag":
+        elif inside in {"way", "relation"} and tag == "tag":
             tags[attributes.get("k", "")] = attributes.get("v", "")
             if len(tags) > _MAX_TAGS:
-                raise Halt(f"more than {_MAX_TAGS} tags on one way")
+                raise Halt(f"more than {_MAX_TAGS} tags on one {inside}")
 
     def end(tag: str) -> None:
         nonlocal inside
         if tag == "way" and inside == "way":
-            ways.add_way(tags, refs)
-        if tag in {"node", "way"}:
+            ways.add_way(number, tags, refs)
+        elif tag == "relation" and inside == "relation" and tags.get("type") == RELATION:
+            ways.restrictions.add(tags, members)
+        if tag in {"node", "way", "relation"}:
             inside = ""
 
     read_xml(file, start, end, max_bytes=max_bytes, default=MAX_STREAM_BYTES)
@@ -234,7 +257,7 @@ def _degrees(attributes: Mapping[str, str], key: str, limit: float) -> float:
 
 def _read_pbf(file: Path, ways: _Ways, max_bytes: int | None) -> None:
     pbf = PbfFile(file, max_bytes)
-    pbf.read_ways(COLUMNS, ways.add_table)
+    pbf.read_ways(COLUMNS, ways.add_table, RELATION, ways.restrictions.add)
     ids = np.unique(np.frombuffer(ways.refs, dtype=np.int64)) if ways.refs else np.empty(0, dtype=np.int64)
     if len(ids) == 0:
         return

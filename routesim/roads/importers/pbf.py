@@ -1,4 +1,4 @@
-"""The PBF format of OpenStreetMap files, read blob by blob: ways with a given tag, places of nodes, and their signals.
+"""The PBF format of OpenStreetMap files, read blob by blob: ways and relations with a given tag, places of nodes.
 
 Written for files nobody vouches for: every length is checked against what is there before it is followed,
 and no more than one blob is held at a time. The format is described in OpenStreetMap's wiki under "PBF
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import lzma
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import IO, NamedTuple
@@ -26,6 +26,8 @@ from routesim.roads.importers.wire import (
     dense_tagged,
     fields_of,
     plain_nodes,
+    plain_values,
+    relations_with,
     spans_of,
     ways_with,
 )
@@ -34,7 +36,8 @@ from routesim.roads.importers.wire import (
 _MAX_HEADER_BYTES = 64 * 2**10
 _MAX_BLOB_BYTES = 32 * 2**20
 _FEATURES = {b"OsmSchema-V0.6", b"DenseNodes"}
-_NODES, _DENSE, _WAYS = 1, 2, 3
+_NODES, _DENSE, _WAYS, _RELATIONS = 1, 2, 3, 4
+_MEMBERS = ("node", "way", "relation")
 
 Bytes = NDArray[np.uint8]
 
@@ -46,6 +49,7 @@ class WayTable(NamedTuple):
     """
 
     block: _Block
+    ids: Ints
     values: Ints
     counts: Ints
     nodes: Ints
@@ -74,8 +78,17 @@ class PbfFile:
         # Which blobs hold nodes is learnt while ways are read, so that the others need not be opened twice.
         self._node_blobs: list[tuple[int, int]] | None = None
 
-    def read_ways(self, keys: Sequence[str], take: Callable[[WayTable], None]) -> None:
-        """Hand over the ways that have the first of these keys, block by block in the file's order."""
+    def read_ways(
+        self,
+        keys: Sequence[str],
+        take: Callable[[WayTable], None],
+        relation: str,
+        take_relation: Callable[[Mapping[str, str], list[tuple[str, int, str]]], None],
+    ) -> None:
+        """Hand over the ways that have the first of these keys, block by block in the file's order.
+
+        Relations of the `type` given are handed over one by one, as tags and members: each of a kind, with id and role.
+        """
         node_blobs = []
         for at, size in self.blobs:
             try:
@@ -84,6 +97,8 @@ class PbfFile:
                     node_blobs.append((at, size))
                 for table in block.ways(keys):
                     take(table)
+                for tags, members in block.relations(relation):
+                    take_relation(tags, members)
             except (ValueError, IndexError, UnicodeDecodeError) as error:
                 raise self._damaged(at, error) from None
         self._node_blobs = node_blobs
@@ -171,9 +186,44 @@ class _Block:
             if _WAYS in kinds:
                 spans = spans_of(self.buffer, *group)
                 ways = np.ascontiguousarray(spans[spans[:, 0] == _WAYS, 1:])
-                values, counts, nodes = ways_with(self.buffer, ways, columns, len(keys))
+                ids, values, counts, nodes = ways_with(self.buffer, ways, columns, len(keys))
                 long = counts > 1
-                yield WayTable(self, values[long], counts[long], nodes[long])
+                yield WayTable(self, ids[long], values[long], counts[long], nodes[long])
+
+    def relations(self, kind: str) -> Iterator[tuple[dict[str, str], list[tuple[str, int, str]]]]:
+        """Yield tags and members of the relations whose `type` is `kind`."""
+        key, value = self._position(b"type"), self._position(kind.encode())
+        if key < 0 or value < 0:
+            return
+        for group, kinds in zip(self.groups, self.kinds, strict=True):
+            if _RELATIONS in kinds:
+                spans = spans_of(self.buffer, *group)
+                relations = np.ascontiguousarray(spans[spans[:, 0] == _RELATIONS, 1:])
+                for start, end in relations[relations_with(self.buffer, relations, key, value)].tolist():
+                    yield self._relation(start, end)
+
+    def _relation(self, start: int, end: int) -> tuple[dict[str, str], list[tuple[str, int, str]]]:
+        lists: dict[int, list[int]] = {}
+        for number, first, last in fields_of(self.buffer, start, end).tolist():
+            if number in (2, 3, 8, 9, 10):
+                if number in lists:
+                    raise ValueError("a relation must state its tags and members in one list each")
+                read = delta_values if number == 9 else plain_values
+                lists[number] = read(self.buffer, first, last).tolist()
+        keys, values, roles, ids, kinds = (lists.get(number, []) for number in (2, 3, 8, 9, 10))
+        if len(keys) != len(values) or not len(roles) == len(ids) == len(kinds):
+            raise ValueError("a relation has not as many values as keys, or not as many roles as members")
+        if kinds and not 0 <= min(kinds) <= max(kinds) < len(_MEMBERS):
+            raise ValueError("a relation has a member that is neither node, way nor relation")
+        texts = self._texts((*keys, *values, *roles))
+        tags = {texts[k]: texts[v] for k, v in zip(keys, values, strict=True)}
+        members = [(_MEMBERS[k], ref, texts[role]) for k, ref, role in zip(kinds, ids, roles, strict=True)]
+        return tags, members
+
+    def _texts(self, numbers: Sequence[int]) -> dict[int, str]:
+        if numbers and not 0 <= min(numbers) <= max(numbers) < len(self.texts):
+            raise ValueError("a tag or a role points to a text that is not there")
+        return {number: self.text(number) for number in numbers}
 
     def nodes(self, tag: tuple[str, str]) -> Iterator[tuple[Ints, Ints, Ints, Bools]]:
         """Yield ids, longitudes and latitudes in units of the granularity, and which have the tag."""

@@ -7,12 +7,15 @@ node.
 
 Signals are at nodes. One on the way to a node stands at the stop line before it and belongs to it if it is at
 most 50 m ahead, in either direction of driving; farther from any node it is a crossing on foot, and is left out.
+Bans of pieces become bans of the edges they are part of. A point at which a ban leaves one way to go on stays a node if
+it is no U-turn: where a point is passed through, nobody turns round.
 A known programme at a node becomes one of the edges that end and start there; one of a point that is passed through is
 left out.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +25,7 @@ from routesim.errors import NetworkError
 from routesim.kernels import kernel
 from routesim.roads.columns import IMPUTED_BITS
 from routesim.roads.edits import largest_component_nodes
-from routesim.roads.importers.assemble import EdgeNumbers, Edges, Lines, Nodes, assemble
+from routesim.roads.importers.assemble import Bans, EdgeNumbers, Edges, Lines, Nodes, assemble
 from routesim.roads.importers.defaults import class_columns
 from routesim.roads.importers.tags import Road
 from routesim.roads.network import RoadNetwork
@@ -51,6 +54,7 @@ class Streets:
     roads: Sequence[Road]
     signals: Bools | None = None  # which points have traffic signals
     signal_times: SignalTimes | None = None  # known programmes, with pieces for roads
+    bans: Sequence[tuple[int, ...]] | None = None  # pieces that may not follow each other; None is not known
     left_out: Mapping[str, int] = field(default_factory=dict)  # what the reader did not take, counted
 
 
@@ -75,13 +79,14 @@ def network_from_streets(
         left_out[APART] = n_used - int(used.sum())
     kept = used[tails] & used[heads]
     tails, heads, road, backward = tails[kept], heads[kept], road[kept], backward[kept]
+    bans = _within(kept, streets.bans or ())
     if len(tails) == 0:
         raise NetworkError("no road leads from any point to another and back; pass largest_component=False to keep all")
     position = np.cumsum(used) - 1
     tails, heads = position[tails], position[heads]
     lon, lat, node_ids = streets.lon[used], streets.lat[used], streets.node_ids[used]
     if simplify:
-        pieces, offsets = merge_pieces(len(node_ids), tails, heads)
+        pieces, offsets = merge_pieces(len(node_ids), tails, heads, bans)
     else:
         pieces = np.argsort(tails, kind="stable").astype(np.int64)
         offsets = np.arange(len(tails) + 1, dtype=np.int64)
@@ -112,6 +117,7 @@ def network_from_streets(
             names,
             highways,
             signal_times=_times(streets.signal_times, np.flatnonzero(kept)[pieces], offsets, len(kept)),
+            bans=None if streets.bans is None else Bans.of(_of_edges(bans, pieces, offsets)),
         ),
         EdgeNumbers(
             edge_length,
@@ -193,26 +199,58 @@ def _lines(lon: Floats, lat: Floats, tails: Ints, heads: Ints, offsets: Ints) ->
     return Lines(np.column_stack((lon[points], lat[points])), shape_offsets)
 
 
-def merge_pieces(n_points: int, tails: Ints, heads: Ints) -> tuple[Ints, Ints]:
-    """Return the pieces of each merged edge in driving order, and where each edge's pieces begin."""
+def _within(kept: Bools, bans: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
+    """Return the bans of pieces that are kept, with their new numbers."""
+    number = np.where(kept, np.cumsum(kept) - 1, -1)
+    renamed = (tuple(number[list(ban)].tolist()) for ban in bans)
+    return [ban for ban in renamed if min(ban) >= 0]
+
+
+def _of_edges(bans: Sequence[tuple[int, ...]], pieces: Ints, offsets: Ints) -> set[tuple[int, ...]]:
+    """Return the bans with edges for pieces; those that turn round within an edge are none."""
+    if not bans:
+        return set()
+    place = np.empty(len(pieces), dtype=np.int64)
+    place[pieces] = np.arange(len(pieces))
+    edge = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    found = set()
+    for ban in bans:
+        places = place[list(ban)].tolist()
+        edges = [int(edge[places[0]])]
+        for before, after in pairwise(places):
+            if before + 1 == offsets[edge[before] + 1] and after == offsets[edge[after]]:
+                edges.append(int(edge[after]))
+            elif after != before + 1:
+                break
+        else:
+            found.add(tuple(edges))
+    return found
+
+
+def merge_pieces(
+    n_points: int, tails: Ints, heads: Ints, bans: Sequence[tuple[int, ...]] = ()
+) -> tuple[Ints, Ints]:
+    """Return the pieces of each merged edge in driving order, and where each edge's pieces begin.
+
+    No ban, a sequence of pieces, is merged into one edge.
+    """
     out_order = np.argsort(tails, kind="stable")
     in_order = np.argsort(heads, kind="stable")
     out_ptr, in_ptr = (np.zeros(n_points + 1, dtype=np.int64) for _ in range(2))
     np.cumsum(np.bincount(tails, minlength=n_points), out=out_ptr[1:])
     np.cumsum(np.bincount(heads, minlength=n_points), out=in_ptr[1:])
-    return _merge(tails, heads, out_ptr, out_order, in_ptr, in_order)
+    passing = _passing(tails, heads, out_ptr, out_order, in_ptr, in_order)
+    for ban in bans:
+        inner = list(ban[:-1])
+        if passing[heads[inner]].all() and not (tails[inner] == heads[list(ban[1:])]).any():
+            passing[heads[inner[-1]]] = False
+    return _merge(tails, heads, out_ptr, out_order, passing)
 
 
 @kernel
-def _merge(
-    tails: Ints,
-    heads: Ints,
-    out_ptr: Ints,
-    out_order: Ints,
-    in_ptr: Ints,
-    in_order: Ints,
-) -> tuple[Ints, Ints]:
-    n_points, n_pieces = len(out_ptr) - 1, len(tails)
+def _passing(tails: Ints, heads: Ints, out_ptr: Ints, out_order: Ints, in_ptr: Ints, in_order: Ints) -> Bools:
+    """Mark the points that are passed through."""
+    n_points = len(out_ptr) - 1
     passing = np.zeros(n_points, dtype=np.bool_)
     for v in range(n_points):
         o, i = out_ptr[v], in_ptr[v]
@@ -224,6 +262,12 @@ def _merge(
             a, b = heads[out_order[o]], heads[out_order[o + 1]]
             c, d = tails[in_order[i]], tails[in_order[i + 1]]
             passing[v] = a != b and v not in (a, b) and ((a == c and b == d) or (a == d and b == c))
+    return passing
+
+
+@kernel
+def _merge(tails: Ints, heads: Ints, out_ptr: Ints, out_order: Ints, passing: Bools) -> tuple[Ints, Ints]:
+    n_points, n_pieces = len(out_ptr) - 1, len(tails)
     pieces = np.empty(n_pieces, dtype=np.int64)
     offsets = np.zeros(n_pieces + 1, dtype=np.int64)
     seen = np.zeros(n_pieces, dtype=np.bool_)

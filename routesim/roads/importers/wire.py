@@ -155,12 +155,14 @@ def dense_tagged(buffer: Bytes, start: int, end: int, n_nodes: int, key: int, va
 
 
 @kernel
-def _way_lists(buffer: Bytes, at: int, end: int) -> tuple[Any, Any, Any, Any, Any, Any]:
-    """Return where a way's keys, values and node ids begin and end."""
-    keys, keys_end, values, values_end, refs, refs_end = 0, 0, 0, 0, 0, 0
+def _way_lists(buffer: Bytes, at: int, end: int) -> tuple[Any, Any, Any, Any, Any, Any, Any]:
+    """Return a way's id, and where its keys, values and node ids begin and end."""
+    name, keys, keys_end, values, values_end, refs, refs_end = np.int64(0), 0, 0, 0, 0, 0, 0
     while at < end:
         number, first, last, at = _step(buffer, at, end)
-        if number in (2, 3, 8):
+        if number == 1 and last == -1:
+            name = first
+        elif number in (2, 3, 8):
             if last < 0 or (number == 2 and keys_end) or (number == 3 and values_end) or (number == 8 and refs_end):
                 raise ValueError("a way must state its tags and nodes in one list each")
             if number == 2:
@@ -169,23 +171,24 @@ def _way_lists(buffer: Bytes, at: int, end: int) -> tuple[Any, Any, Any, Any, An
                 values, values_end = first, last
             else:
                 refs, refs_end = first, last
-    return keys, keys_end, values, values_end, refs, refs_end
+    return name, keys, keys_end, values, values_end, refs, refs_end
 
 
 @kernel
-def ways_with(buffer: Bytes, spans: Ints, columns: Ints, n_columns: int) -> tuple[Ints, Ints, Ints]:
-    """Return the values of certain keys of ways that have the first, how many nodes each has, and where these lie.
+def ways_with(buffer: Bytes, spans: Ints, columns: Ints, n_columns: int) -> tuple[Ints, Ints, Ints, Ints]:
+    """Return ids of ways that have the first of certain keys, their values, how many nodes they have, and where.
 
     `columns` says of every text of the table of which column it is the key, or -1. A value is the number of a text, -1
     where a way has no such key; of a key that is stated twice the last value counts.
     """
+    names = np.empty(len(spans), dtype=np.int64)
     values = np.full((len(spans), n_columns), -1, dtype=np.int64)
     counts = np.empty(len(spans), dtype=np.int64)
     nodes = np.empty((len(spans), 2), dtype=np.int64)
     n_ways = 0
     for i in range(len(spans)):
         _check(buffer, spans[i, 0], spans[i, 1])
-        key_at, keys_end, value_at, values_end, refs, refs_end = _way_lists(buffer, spans[i, 0], spans[i, 1])
+        name, key_at, keys_end, value_at, values_end, refs, refs_end = _way_lists(buffer, spans[i, 0], spans[i, 1])
         has, at = False, key_at
         while at < keys_end:
             key, at = _varint(buffer, at, keys_end)
@@ -202,10 +205,36 @@ def ways_with(buffer: Bytes, spans: Ints, columns: Ints, n_columns: int) -> tupl
                 raise ValueError("a tag points to a text that is not there")
             if columns[key] >= 0:
                 values[n_ways, columns[key]] = value
+        names[n_ways] = name
         counts[n_ways] = _count(buffer, refs, refs_end)
         nodes[n_ways, 0], nodes[n_ways, 1] = refs, refs_end
         n_ways += 1
-    return values[:n_ways], counts[:n_ways], nodes[:n_ways]
+    return names[:n_ways], values[:n_ways], counts[:n_ways], nodes[:n_ways]
+
+
+@kernel
+def plain_values(buffer: Bytes, start: int, end: int) -> Ints:
+    """Return packed numbers as they are."""
+    values = np.empty(_count(buffer, start, end), dtype=np.int64)
+    at = start
+    for i in range(len(values)):
+        values[i], at = _varint(buffer, at, end)
+    return values
+
+
+@kernel
+def relations_with(buffer: Bytes, spans: Ints, key: int, value: int) -> Bools:
+    """Tell which relations have a tag."""
+    found = np.zeros(len(spans), dtype=np.bool_)
+    for i in range(len(spans)):
+        _check(buffer, spans[i, 0], spans[i, 1])
+        _, key_at, keys_end, value_at, values_end, _, _ = _way_lists(buffer, spans[i, 0], spans[i, 1])
+        while key_at < keys_end and value_at < values_end:
+            one, key_at = _varint(buffer, key_at, keys_end)
+            other, value_at = _varint(buffer, value_at, values_end)
+            if one == key and other == value:
+                found[i] = True
+    return found
 
 
 @kernel
