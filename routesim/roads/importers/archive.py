@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from routesim.arrays import Floats, Ints
 from routesim.errors import NetworkError
 from routesim.roads.columns import EDGE_NUMBERS
+from routesim.roads.importers.bans import Bans, rows_of
 from routesim.roads.importers.files import existing_file, most_bytes, reads_files
 from routesim.roads.importers.labels import decode_label, encode_label
 from routesim.roads.network import RoadNetwork
@@ -31,6 +32,7 @@ from routesim.storage.files import whole_file
 FORMAT = "routesim-network-1"
 _SCALES = (1, 10, 100, 1000, 10_000_000)
 _TIMES = "signal_times_"
+_BANS = "bans_"
 _WHOLE = ("tails", "heads", "keys", "shape_offsets")
 # The header of one row of numbers, as NumPy writes it. NumPy's own reader hands whatever it finds to Python's parser.
 _HEADER = re.compile(
@@ -46,6 +48,7 @@ def save(network: RoadNetwork, path: str | Path) -> None:
     arrays: dict[str, Any] = {}
     header: dict[str, Any] = {
         "format": FORMAT, "name": network.name, "crs": network.crs, "attribution": network.attribution,
+        "bans_known": network.bans_known,
     }  # fmt: skip
     if network.left_out:
         header["left_out"] = dict(network.left_out)
@@ -69,6 +72,8 @@ def save(network: RoadNetwork, path: str | Path) -> None:
         arrays["signals"] = np.packbits(network.signals)
     if len(network.signal_times):
         arrays.update({_TIMES + column: values for column, values in network.signal_times.columns().items()})
+    if network.bans:
+        arrays[_BANS + "sizes"], arrays[_BANS + "edges"] = (_narrow(column) for column in rows_of(network.bans))
     with whole_file(path, NetworkError) as temporary, temporary.open("wb") as stream:
         np.savez_compressed(stream, **arrays)
 
@@ -123,6 +128,11 @@ def _build(arrays: dict[str, NDArray[Any]]) -> RoadNetwork:
     # Files of networks without signals, as all were once, do not speak of them.
     signals = arrays.get("signals", np.zeros_like(arrays["no_through"]))
     times = {name.removeprefix(_TIMES): values for name, values in arrays.items() if name.startswith(_TIMES)}
+    # Files from before networks knew bans do not speak of them.
+    none = np.empty(0, dtype=np.int64)
+    bans = Bans.of_rows(
+        arrays.get(_BANS + "sizes", none), arrays.get(_BANS + "edges", none), known=header.get("bans_known", False)
+    )
     return RoadNetwork(
         labels=labels,
         imputed_bits=arrays["imputed_bits"],
@@ -134,6 +144,7 @@ def _build(arrays: dict[str, NDArray[Any]]) -> RoadNetwork:
         name=header["name"],
         attribution=header["attribution"],
         left_out=header.get("left_out", {}),
+        **bans.columns,
         **texts,
         **whole,
         **numbers,

@@ -1,6 +1,6 @@
 """Columns with gaps -> RoadNetwork: the gaps filled by the rules of `defaults`, and every filling marked."""
 
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from routesim.arrays import Bools, Floats, Ints
 from routesim.roads.columns import IMPUTED_BITS
+from routesim.roads.importers.bans import UNKNOWN, Bans
 from routesim.roads.importers.defaults import BPR_ALPHA, BPR_BETA, class_columns
 from routesim.roads.network import RoadNetwork
 from routesim.roads.places import GEOGRAPHIC
@@ -27,22 +28,10 @@ class Nodes(NamedTuple):
     signals: Bools | None = None
 
 
-class Bans(NamedTuple):
-    """Pairs of edges and longer ways of them that may not be driven one after the other."""
-
-    turns: Sequence[tuple[int, ...]] | Ints = ()
-    ways: Sequence[tuple[int, ...]] = ()
-
-    @classmethod
-    def of(cls, bans: Collection[tuple[int, ...]]) -> Self:
-        """Tell the pairs from the longer ways."""
-        return cls([ban for ban in bans if len(ban) == 2], [ban for ban in bans if len(ban) > 2])
-
-
 class Edges(NamedTuple):
     """Where each edge leads from and to, its name, class and key (numbered unless given), and known signal times.
 
-    `bans` are the turns that are banned, None where the source does not say.
+    `bans` are the turns that are banned.
     """
 
     tails: NDArray[np.integer[Any]]
@@ -51,7 +40,7 @@ class Edges(NamedTuple):
     highways: Sequence[str]
     keys: Ints | None = None
     signal_times: SignalTimes | None = None
-    bans: Bans | None = None
+    bans: Bans = UNKNOWN
 
 
 class EdgeNumbers(NamedTuple):
@@ -123,7 +112,6 @@ def assemble(
     flags[open_speed] |= np.uint8(IMPUTED_BITS["speed"])
     with np.errstate(divide="ignore", invalid="ignore"):
         times = filled(times, length_m / speeds * 3.6, None)
-    bans = edges.bans or Bans()
     if lines is None:
         lines = Lines(np.empty((0, 2)), np.zeros(n + 1, dtype=np.int64))
     return RoadNetwork(
@@ -151,9 +139,7 @@ def assemble(
         crs=crs,
         name=name,
         attribution=attribution,
-        banned_turns=np.array(bans.turns, dtype=np.int64).reshape(-1, 2),  # type: ignore[arg-type]  # as above
-        banned_ways=tuple(bans.ways),
-        bans_known=edges.bans is not None,
+        **edges.bans.columns,
         left_out=left_out or {},
     )
 

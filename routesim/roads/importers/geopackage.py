@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import fields
 from pathlib import Path
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from routesim.errors import NetworkError
 from routesim.roads.columns import EDGE_NUMBERS
+from routesim.roads.importers.bans import Bans
 from routesim.roads.importers.files import MAX_BYTES, existing_file, reads_files
 from routesim.roads.importers.labels import decode_label
 from routesim.roads.importers.tables import GEOPACKAGE_FORMAT
@@ -155,6 +156,8 @@ def _rebuild(tables: _PlainTables) -> RoadNetwork:
     nodes = tables.columns("nodes", ("label", *marks, point))
     # Files from before networks knew programmes, and those of networks that know none, have no table for them.
     times = tables.columns("signal_times", _TIME_COLUMNS) if "signal_times" in tables.names else {}
+    # So it is with bans.
+    banned = tables.columns("banned_turns", ("ban", "edge")) if "banned_turns" in tables.names else {}
     lines = tables.geometries("edges", line, edges[line])
     points = tables.geometries("nodes", point, nodes[point])
     shape_xy, owners = shapely.get_coordinates(lines, return_index=True)
@@ -178,7 +181,16 @@ def _rebuild(tables: _PlainTables) -> RoadNetwork:
         crs=header["crs"],
         name=header["name"],
         attribution=header["attribution"],
+        **_bans(banned, known=header.get("bans_known", False)).columns,
         left_out={},
         # Unknown numbers are NULL, which becomes NaN.
         **{column: np.array(edges[column], dtype=np.float64) for column in EDGE_NUMBERS},
     )
+
+
+def _bans(rows: Mapping[str, list[Any]], *, known: bool) -> Bans:
+    """Return the bans of the rows, which stand together."""
+    owner, edges = (np.array(rows.get(column, ()), dtype=None if rows else np.int64) for column in ("ban", "edge"))
+    if owner.dtype.kind not in "iu" or not (np.diff(owner) >= 0).all():
+        raise NetworkError("the column ban of its table banned_turns must hold whole numbers in ascending order")
+    return Bans.of_rows(np.unique(owner, return_counts=True)[1], edges, known=known)

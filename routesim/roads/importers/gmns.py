@@ -43,7 +43,8 @@ def from_gmns(
 
     Nodes have signals where their `ctrl_type`, or that of a movement, says so. Their programmes are those of the signal
     tables; a node for which these are not complete keeps the default programme, and a warning counts them.
-    `routesim.roads.importers.gmns_signals` says how the tables are read.
+    `routesim.roads.importers.gmns_signals` says how the tables are read. Turns from a link of which movement.csv speaks
+    are banned unless a movement of cars is for them.
     """
     directory = Path(folder)
     if not directory.is_dir():
@@ -144,6 +145,7 @@ class _Links:
                 names=[name for name, _ in self.texts],
                 highways=[highway for _, highway in self.texts],
                 signal_times=signals.times,
+                bans=signals.bans,
             ),
             EdgeNumbers(
                 numbers[:, 0] * METRES[length_unit],

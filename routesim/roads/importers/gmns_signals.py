@@ -1,4 +1,7 @@
-"""Signals of GMNS -> which nodes have them, and the fixed-time programmes that the tables hold.
+"""Movements and signals of GMNS -> banned turns, which nodes have signals, and the fixed-time programmes of the tables.
+
+A table of movements says which turns there are: from a link of which it speaks, cars may go on only as a movement for
+them does. From other links they may go on anywhere.
 
 The tables are those of versions 0.90 to 0.96 of the format: movement, signal_controller, signal_timing_plan,
 signal_timing_phase and signal_phase_mvmt, and signal_coordination, where newer versions have the offset of a plan. They
@@ -17,6 +20,7 @@ import numpy as np
 
 from routesim.arrays import Bools
 from routesim.errors import IncompleteSignalsWarning, NetworkError
+from routesim.roads.importers.bans import UNKNOWN, Bans, missing_connections
 from routesim.roads.importers.gmns_plans import REFERENCES, Phase, TimingPlan, fixed_time
 from routesim.roads.importers.gmns_tables import Row, is_for_cars, number, plain_id, read_table, whole_number
 from routesim.roads.signal_times import CYCLE_LIMITS_S, SignalTimes
@@ -48,6 +52,15 @@ class Signals(NamedTuple):
 
     nodes: Bools
     times: SignalTimes
+    bans: Bans = UNKNOWN
+
+
+def _bans(joined: Mapping[int, set[int]], ends: Sequence[tuple[int, int]]) -> Bans:
+    """Ban the turns that no movement is for, from those edges that any movement comes from."""
+    tails, heads = np.array(ends, dtype=np.int64).reshape(-1, 2).T
+    pairs = np.array([(edge, to) for edge, onward in joined.items() for to in onward], dtype=np.int64)
+    missing = missing_connections(tails, heads, pairs)
+    return Bans(missing[np.isin(missing[:, 0], np.array(list(joined), dtype=np.int64))])
 
 
 def signal_nodes(rows: Sequence[Row]) -> Bools:
@@ -62,6 +75,7 @@ class SignalTables:
     def __init__(self, folder: Path, max_bytes: int | None) -> None:
         self.folder = folder
         self.tables: dict[str, list[Row]] = {}
+        self.joined: dict[int, set[int]] = {}  # where cars may go on from the edges of which movement.csv speaks
         for table, needed in _NEEDED.items():
             file = folder / f"{table}.csv"
             self.tables[table] = read_table(file, needed, max_bytes, MOST_ROWS) if file.is_file() else []
@@ -105,9 +119,10 @@ class SignalTables:
         }
         table = np.array(sorted(rows), dtype=np.float64).reshape(-1, 5)
         times = SignalTimes(table[:, 0], table[:, 1], *table[:, 2:].T)  # type: ignore[arg-type]  # whole numbers
+        bans = _bans(self.joined, ends) if self.tables["movement"] else UNKNOWN
         if self.tables["signal_phase_mvmt"]:
             self._say(marked, nodes, {ends[edge][1] for edge in table[:, 0].astype(np.int64).tolist()}, ends, lacking)
-        return Signals(marked, times)
+        return Signals(marked, times, bans)
 
     def _say(
         self,
@@ -143,7 +158,7 @@ class SignalTables:
                 raise NetworkError(f"{where}: mvmt_id {key!r:.40} must be there, and once only")
             if node not in nodes:
                 raise NetworkError(f"{where}: node_id {node!r:.40} is no node of node.csv")
-            edges = []
+            pair: list[list[int]] = []
             for column, end in (("ib_link_id", 1), ("ob_link_id", 0)):
                 link = plain_id(row[column])
                 if link not in links:
@@ -154,11 +169,14 @@ class SignalTables:
                 if links[link] and not here:
                     leads = "lead to" if end else "start at"
                     raise NetworkError(f"{where}: {column} {link!r:.40} must {leads} node {node!r:.40}")
-                edges += here[:1]
+                pair.append(here[:1])
             found[key] = None
-            if len(edges) == 2 and is_for_cars(row):
-                control = row.get("ctrl_type", "").strip().lower()
-                found[key] = Movement(key, node, edges[0], edges[1], control.startswith("signal"))
+            for edge in pair[0]:
+                onward = pair[1] if is_for_cars(row) else []
+                self.joined.setdefault(edge, set()).update(onward)
+                for to in onward:
+                    control = row.get("ctrl_type", "").strip().lower()
+                    found[key] = Movement(key, node, edge, to, control.startswith("signal"))
         return found
 
     def _greens(

@@ -12,6 +12,7 @@ from routesim.arrays import Floats, Ints
 from routesim.errors import NetworkError
 from routesim.roads.columns import IMPUTED_BITS
 from routesim.roads.importers.assemble import EdgeNumbers, Edges, Lines, Nodes, assemble, number_parallel
+from routesim.roads.importers.bans import Bans, json_of
 from routesim.roads.importers.defaults import lanes_one_way, parse_lanes, parse_maxspeed
 from routesim.roads.network import RoadNetwork
 from routesim.roads.places import GEOGRAPHIC
@@ -59,8 +60,9 @@ def from_networkx(graph: nx.Graph, *, largest_component: bool = False, name: str
     `capacity` (vehicles an hour), `bpr_alpha` or `alpha`, `bpr_beta` or `beta`, `lanes`, `name`, `highway`,
     `geometry`. Nodes may carry `x` and `y` (or `lon` and `lat`); they are longitude and latitude unless the
     graph's `crs` says otherwise or they lie outside ±180, ±90. Nodes whose `highway` is "traffic_signals" have
-    signals; known programmes are in the graph's `signal_times`, as `to_networkx` writes them. Labels are kept;
-    edges are in the order networkx lists them.
+    signals; known programmes are in the graph's `signal_times`, and banned turns in its `banned_turns`, as
+    `to_networkx` writes them. Graphs of osmnx know no bans, and `bans_known` is False. Labels are kept; edges are in
+    the order networkx lists them.
     """
     if not all(hasattr(graph, needed) for needed in ("nodes", "edges", "is_directed", "is_multigraph")):
         raise NetworkError(f"from_networkx needs a networkx graph, got {type(graph).__name__}")
@@ -111,7 +113,7 @@ def network_from_records(
     signals = np.array([SIGNALS_TAG in _several(node.get("highway")) for node in nodes], dtype=np.bool_)
     return assemble(
         Nodes(labels, x, y, no_through, signals),
-        Edges(tails, heads, names, highways, _keys(edges, tails, heads), _times(graph, edges)),
+        Edges(tails, heads, names, highways, _keys(edges, tails, heads), _times(graph, edges), _bans(graph, edges)),
         EdgeNumbers(**columns, imputed_bits=flags),
         Lines.joined(shapes),
         crs=crs,
@@ -145,6 +147,8 @@ def graph_data(network: RoadNetwork) -> dict[str, Any]:
         "created_with": "routesim",
         "simplified": True,
     }
+    about |= {"bans_known": network.bans_known}
+    about |= {"banned_turns": json_of(network.bans)} if network.bans else {}
     return about | {"signal_times": network.signal_times.to_json()} if len(network.signal_times) else about
 
 
@@ -329,14 +333,24 @@ def _keys(edges: Sequence[Edge], tails: Ints, heads: Ints) -> Ints:
 def _times(graph: Mapping[str, Any], edges: Sequence[Edge]) -> SignalTimes | None:
     """Return the known programmes of signals, whose roads are called by their `edge_index`."""
     stated = graph.get("signal_times")
-    if stated is None:
-        return None
+    return None if stated is None else SignalTimes.from_json(stated, _called(edges, "signal_times"))
+
+
+def _bans(graph: Mapping[str, Any], edges: Sequence[Edge]) -> Bans:
+    """Return the banned turns, whose edges are called by their `edge_index`."""
+    stated, known = graph.get("banned_turns"), graph.get("bans_known")
+    known = not _found_attribution(graph, edges) if known is None else _truth(known)
+    return Bans(known=known) if stated is None else Bans.of_json(stated, _called(edges, "banned_turns"), known=known)
+
+
+def _called(edges: Sequence[Edge], what: str) -> dict[object, int]:
+    """Return the edges by their `edge_index`."""
     called = {
         edge.data.get("edge_index"): e for e, edge in enumerate(edges) if type(edge.data.get("edge_index")) is int
     }
     if len(called) < len(edges):
-        raise NetworkError("signal_times needs an edge_index, a whole number of its own, on every directed edge")
-    return SignalTimes.from_json(stated, called)
+        raise NetworkError(f"{what} needs an edge_index, a whole number of its own, on every directed edge")
+    return called
 
 
 def _found_attribution(graph: Mapping[str, Any], edges: Sequence[Edge]) -> str:

@@ -197,10 +197,9 @@ def _lines(network: RoadNetwork) -> Iterator[str]:
         if points:
             data["geometry"] = f"LINESTRING ({', '.join(f'{x!r} {y!r}' for x, y in points)})"
     groups = {"graph": [graph_data(network)], "node": nodes, "edge": edges}
-    if len(groups["graph"][0].get("signal_times", "")) > _LONGEST_VALUE:
-        raise NetworkError(
-            f"GraphML holds no signal_times of {len(network.signal_times)} rows; save the network as .npz"
-        )
+    for attribute, n_rows in (("signal_times", len(network.signal_times)), ("banned_turns", len(network.bans))):
+        if len(groups["graph"][0].get(attribute, "")) > _LONGEST_VALUE:
+            raise NetworkError(f"GraphML holds no {attribute} of {n_rows} rows; save the network as .npz")
     keys: dict[tuple[str, str], str] = {}
     for group, rows in groups.items():
         for attribute in dict.fromkeys(attribute for data in rows for attribute in data):

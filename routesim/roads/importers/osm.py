@@ -44,8 +44,8 @@ def from_osm(
     network counts what was not taken.
     Points that are no junctions are merged away unless `simplify` is False, and only the largest part
     within which every node reaches every other is kept unless `largest_component` is False. A way that
-    leads out of the extract, to points the file does not hold, is cut there. Restriction relations become banned turns by
-    the rules of `routesim.roads.importers.restrictions`. Points tagged as traffic
+    leads out of the extract, to points the file does not hold, is cut there. Restriction relations become banned turns
+    by the rules of `routesim.roads.importers.restrictions`. Points tagged as traffic
     signals mark the junctions they stand at or up to 50 m before, in `signals`. `max_bytes` limits the size
     once decompressed. Without it the limits are 2 GiB and, above 64 MiB, a hundred times the size of the file.
     """
@@ -106,6 +106,12 @@ class _Ways:
         self.refs.frombytes(table.refs(drivable).tobytes())
         self.counts.frombytes(counts.tobytes())
 
+    def add_restriction(self, tags: Mapping[str, str], members: list[Member]) -> None:
+        try:
+            self.restrictions.add(tags, members)
+        except NetworkError as error:
+            raise NetworkError(f"{self.file}: {error}") from None
+
     def _check_room(self, n_ways: int, n_points: int) -> None:
         if len(self.roads) + n_ways > self.max_ways:
             raise self._too_large(f"{self.max_ways} drivable ways")
@@ -148,7 +154,7 @@ class _Ways:
             roads=self.roads,
             signals=signals,
             bans=bans,
-            left_out=self.left_out | self.restrictions.left_out,
+            left_out=self.left_out | {what: n for what, n in self.restrictions.left_out.items() if n},
         )
 
     def _places(self, ids: Ints) -> tuple[Floats, Floats, Bools]:
@@ -222,7 +228,7 @@ def _read_osm_xml(file: Path, ways: _Ways, max_bytes: int | None) -> None:
         if tag == "way" and inside == "way":
             ways.add_way(number, tags, refs)
         elif tag == "relation" and inside == "relation" and tags.get("type") == RELATION:
-            ways.restrictions.add(tags, members)
+            ways.add_restriction(tags, members)
         if tag in {"node", "way", "relation"}:
             inside = ""
 
@@ -257,7 +263,7 @@ def _degrees(attributes: Mapping[str, str], key: str, limit: float) -> float:
 
 def _read_pbf(file: Path, ways: _Ways, max_bytes: int | None) -> None:
     pbf = PbfFile(file, max_bytes)
-    pbf.read_ways(COLUMNS, ways.add_table, RELATION, ways.restrictions.add)
+    pbf.read_ways(COLUMNS, ways.add_table, RELATION, ways.add_restriction)
     ids = np.unique(np.frombuffer(ways.refs, dtype=np.int64)) if ways.refs else np.empty(0, dtype=np.int64)
     if len(ids) == 0:
         return

@@ -1,15 +1,15 @@
 """Restriction relations of OpenStreetMap -> which pieces of roads may not follow each other.
 
-kind       Of `restriction:motorcar`, `restriction:motor_vehicle`, `restriction:vehicle` and `restriction`, the first that
-           is there decides. `no_*` bans to go on from the way `from` by `via` to the way `to`. `only_*` bans to go on
+kind       Of `restriction:motorcar`, `restriction:motor_vehicle`, `restriction:vehicle` and `restriction`, the first
+           that is there decides. `no_*` bans to go on from the way `from` by `via` to the way `to`. `only_*` bans to go on
            from there to anything else, turning back included; several of them for one way and place add up to what is
            allowed. `no_entry` may have several ways `from`, `no_exit` several ways `to`.
 via        One node, or one or more ways, each of which is driven from one end to the other.
 not read   Restrictions that hold at times or under conditions (`restriction:conditional`, `day_on`, `hour_on`, on red),
            and those that are not for cars (`except=motorcar`, `except=motor_vehicle`, `restriction:hgv`).
-           Restrictions between roads that cars do not use, or not in that direction, ban nothing. What does not say which
-           piece of a way is meant is incomplete: a way that does not touch `via`, or passes through it in both directions
-           (but for a U-turn, which is banned in both). `left_out` of the network counts each of these.
+           Restrictions between roads that cars do not use, or not in that direction, ban nothing. What does not say
+           which piece of a way is meant is incomplete: a way that does not touch `via`, or passes through it in both
+           directions (but for a U-turn, which is banned in both). `left_out` of the network counts each of these.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from routesim.arrays import Bools, Ints
 from routesim.errors import NetworkError
+from routesim.roads.importers.bans import MAX_BANS
 
 # What `left_out` of a network counts.
 CONDITIONAL = "turn restrictions that depend on conditions"
@@ -39,8 +40,7 @@ _ON_RED = frozenset(("no_right_turn_on_red", "no_left_turn_on_red"))
 _HOURS = frozenset(("day_on", "day_off", "hour_on", "hour_off"))
 _CARS = frozenset(("motorcar", "motor_vehicle", "vehicle"))
 MOST_MEMBERS = 100  # of a restriction; one with as many is no restriction
-MAX_RESTRICTIONS = 2_000_000  # several times as many as all of Europe has
-MAX_BANS = 2_000_000
+MAX_RESTRICTIONS = MAX_BANS
 
 Member = tuple[str, int, str]  # "node", "way" or "relation", its id, its role
 Way = tuple[int, ...]  # pieces that may not follow each other
@@ -153,7 +153,7 @@ def _numbers(ids: Ints, wanted: set[int]) -> dict[int, int]:
     if not wanted:
         return {}
     places = np.flatnonzero(np.isin(ids, np.fromiter(wanted, dtype=np.int64, count=len(wanted))))
-    return {number: place for number, place in zip(ids[places[::-1]].tolist(), places[::-1].tolist(), strict=True)}
+    return dict(zip(ids[places[::-1]].tolist(), places[::-1].tolist(), strict=True))
 
 
 class _Search:

@@ -14,7 +14,7 @@ left out.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 import numpy as np
@@ -25,7 +25,8 @@ from routesim.errors import NetworkError
 from routesim.kernels import kernel
 from routesim.roads.columns import IMPUTED_BITS
 from routesim.roads.edits import largest_component_nodes
-from routesim.roads.importers.assemble import Bans, EdgeNumbers, Edges, Lines, Nodes, assemble
+from routesim.roads.importers.assemble import EdgeNumbers, Edges, Lines, Nodes, assemble
+from routesim.roads.importers.bans import Bans
 from routesim.roads.importers.defaults import class_columns
 from routesim.roads.importers.tags import Road
 from routesim.roads.network import RoadNetwork
@@ -109,7 +110,7 @@ def network_from_streets(
     signals = _at_stop_lines(signals, heads[pieces], by_piece, offsets)
     names = _longest([r.name for r in streets.roads], road[pieces], by_piece, offsets)
     highways = _longest([r.highway for r in streets.roads], road[pieces], by_piece, offsets)
-    return assemble(
+    network = assemble(
         Nodes(node_ids[junctions].tolist(), lon[junctions], lat[junctions], signals=signals[junctions]),
         Edges(
             index[edge_tails],
@@ -117,7 +118,7 @@ def network_from_streets(
             names,
             highways,
             signal_times=_times(streets.signal_times, np.flatnonzero(kept)[pieces], offsets, len(kept)),
-            bans=None if streets.bans is None else Bans.of(_of_edges(bans, pieces, offsets)),
+            bans=Bans.of(_of_edges(bans, pieces, offsets), known=streets.bans is not None),
         ),
         EdgeNumbers(
             edge_length,
@@ -132,6 +133,12 @@ def network_from_streets(
         attribution=attribution,
         left_out=left_out,
     )
+    if not largest_component or not network.bans:
+        return network
+    # What cannot be reached, or left again, without a banned turn.
+    connected = network.largest_component()
+    left_out[APART] += network.n_nodes - connected.n_nodes
+    return replace(connected, left_out=left_out)
 
 
 def _at_stop_lines(signals: Bools, heads: Ints, length: Floats, offsets: Ints) -> Bools:
@@ -227,9 +234,7 @@ def _of_edges(bans: Sequence[tuple[int, ...]], pieces: Ints, offsets: Ints) -> s
     return found
 
 
-def merge_pieces(
-    n_points: int, tails: Ints, heads: Ints, bans: Sequence[tuple[int, ...]] = ()
-) -> tuple[Ints, Ints]:
+def merge_pieces(n_points: int, tails: Ints, heads: Ints, bans: Sequence[tuple[int, ...]] = ()) -> tuple[Ints, Ints]:
     """Return the pieces of each merged edge in driving order, and where each edge's pieces begin.
 
     No ban, a sequence of pieces, is merged into one edge.

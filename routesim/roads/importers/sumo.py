@@ -7,6 +7,7 @@ length     As stated of the lanes: from the rim of one junction to the rim of th
 line       The edge's shape, taken on to the places of its junctions; in degrees where the net states its projection.
 class      The part of the edge's type after "highway.", else the type itself.
 signals    Junctions whose type begins with "traffic_light"; `routesim.roads.importers.sumo_signals` reads programmes.
+turns      Those the net does not connect for cars are banned, but for the ones that `to_sumo` left in the parameters.
 capacity   A net has none: filled in by class and lanes, and marked, unless `to_sumo` left it in the edge's parameters.
 """
 
@@ -20,11 +21,12 @@ from pathlib import Path
 
 import numpy as np
 
-from routesim.arrays import Floats, Ints, Ints32
+from routesim.arrays import Floats, Ints
 from routesim.errors import NetworkError
 from routesim.roads.columns import IMPUTED_BITS
 from routesim.roads.edits import largest_component_nodes
 from routesim.roads.importers.assemble import EdgeNumbers, Edges, Lines, Nodes, assemble
+from routesim.roads.importers.bans import Bans, missing_connections
 from routesim.roads.importers.files import existing_file, reads_files
 from routesim.roads.importers.labels import decode_label
 from routesim.roads.importers.safexml import Halt, read_xml
@@ -42,6 +44,9 @@ _WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}", re.ASCII)
 # What `to_sumo` leaves in the parameters of edges and junctions, as SUMO itself has no place for it.
 KEPT_NUMBERS = ("capacity_vph", "bpr_alpha", "bpr_beta")
 KEPT_FLAGS, KEPT_CLASS, KEPT_LABEL, KEPT_CLOSED = "imputed", "highway", "label", "no_through"
+# Edges onto which one may turn though the net has no connection; ways whose first edge it is, each followed by a comma.
+KEPT_TURNS, KEPT_WAYS, KEPT_UNKNOWN = "turns", "banned_ways", "bans_unknown"
+_KEPT = frozenset((*KEPT_NUMBERS, KEPT_FLAGS, KEPT_CLASS, KEPT_TURNS, KEPT_WAYS, KEPT_UNKNOWN))
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,21 +67,6 @@ class SumoNet:
         return missing_connections(self.network.tails, self.network.heads, self.connections)
 
 
-def missing_connections(tails: Ints | Ints32, heads: Ints | Ints32, connections: Ints) -> Ints:
-    """Return the pairs (e, f) in ascending order where `f` starts at the end of `e` and no connection joins them."""
-    n = len(tails)
-    order = np.argsort(tails, kind="stable")
-    first = np.searchsorted(tails[order], heads, side="left")
-    last = np.searchsorted(tails[order], heads, side="right")
-    count = last - first
-    edge = np.repeat(np.arange(n, dtype=np.int64), count)
-    slot = np.arange(len(edge)) - np.repeat(np.cumsum(count) - count, count) + np.repeat(first, count)
-    onward = order[slot].astype(np.int64)
-    joined = np.asarray(connections, dtype=np.int64).reshape(-1, 2)
-    missing = ~np.isin(edge * n + onward, joined[:, 0] * n + joined[:, 1])
-    return np.column_stack((edge[missing], onward[missing]))
-
-
 def from_sumo(
     path: str | Path,
     *,
@@ -90,7 +80,7 @@ def from_sumo(
     Lanes, speeds, lengths, lines, names, classes and signals with their programmes are those of the net, read by the
     rules above. Ids of junctions become labels, whole numbers where all of them are; edges are in the order of the
     file, or of their ids where all of these are whole numbers, as `to_sumo` writes them. `read_sumo` returns the ids of
-    the edges too, and the turns that the net does not connect: the network itself allows every turn. All roads are kept
+    the edges too, and every turn that the net does not connect, which is one of `banned_turns`. All roads are kept
     unless `largest_component` is True. `max_bytes` limits the size once decompressed (1 GiB unless given).
     """
     net = read_sumo(path, largest_component=largest_component, name=name, max_bytes=max_bytes, max_edges=max_edges)
@@ -193,7 +183,7 @@ class _NetFile:
             elif tag == "param" and inside == "edge" and self.edge is not None:
                 if len(self.edge.parameters) >= _MOST_PARAMETERS:
                     raise Halt(f"more than {_MOST_PARAMETERS} parameters of edge {self.edge.key!r:.60}")
-                if attributes.get("key") in (*KEPT_NUMBERS, KEPT_FLAGS, KEPT_CLASS):
+                if attributes.get("key") in _KEPT:
                     self.edge.parameters[attributes["key"]] = attributes.get("value", "")
             elif tag == "param" and inside == "junction":
                 if attributes.get("key") == KEPT_LABEL:
@@ -295,10 +285,11 @@ class _NetFile:
         lines = Lines.joined([_line(road.shape, *places[pair]) for road, pair in zip(roads, ends, strict=True)])
         places, lines = self.projection.places(places), Lines(self.projection.places(lines.xy), lines.offsets)
         columns = [_stated(road) for road in roads]
+        bans = _bans(roads, ends, turns)
         classes = [road.parameters.get(KEPT_CLASS, road.highway) for road in roads]
         network = assemble(
             Nodes(self._labels(used), places[:, 0], places[:, 1], closed, signals),
-            Edges(ends[:, 0], ends[:, 1], [r.name for r in roads], classes, signal_times=times),
+            Edges(ends[:, 0], ends[:, 1], [r.name for r in roads], classes, signal_times=times, bans=bans),
             EdgeNumbers(
                 np.array([road.length for road in roads]),
                 speed_kph=np.array([road.speed * 3.6 for road in roads]),
@@ -345,6 +336,22 @@ class _NetFile:
             return [decode_label(self.labels[junction]) for junction in used]
         whole = all(_WHOLE.fullmatch(junction) for junction in used)
         return [int(junction) for junction in used] if whole else list(used)
+
+
+def _bans(roads: Sequence[_SumoEdge], ends: Ints, turns: Ints) -> Bans:
+    """Return the turns that are not connected, and what `to_sumo` left in the parameters of edges."""
+    position = {road.key: e for e, road in enumerate(roads)}
+    allowed, ways = [], set()
+    for e, road in enumerate(roads):
+        stated = road.parameters.get(KEPT_TURNS, "").split()
+        allowed += [(e, position[onward]) for onward in stated if onward in position]
+        for way in road.parameters.get(KEPT_WAYS, "").split(","):
+            edges = [position.get(key, -1) for key in way.split()]
+            if edges and -1 not in edges:
+                ways.add((e, *edges))
+    joined = np.concatenate((turns, np.array(allowed, dtype=np.int64).reshape(-1, 2)))
+    known = not any(KEPT_UNKNOWN in road.parameters for road in roads)
+    return Bans(missing_connections(ends[:, 0], ends[:, 1], joined), sorted(ways), known)
 
 
 def highway_of(kind: str) -> str:

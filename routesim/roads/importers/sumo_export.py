@@ -5,8 +5,10 @@ ids        Edge `e` of the network is edge "e" of the net. Junctions have the la
 time       The speed of an edge is its length over its free-flow time. Lengths are stated, whatever is drawn; SUMO's
            cars drive the inside of junctions in addition. A length below 0.1 m, SUMO's least, becomes 0.1 m.
 lanes      Rounded to whole ones, at least one.
-turns      Every edge is connected to all that start where it ends, but for U-turns: these are at dead ends, and where
-           the programme of a signal names one. Nothing passes through nodes marked `no_through`.
+turns      Every edge is connected to all that start where it ends, but for banned turns and U-turns: the latter are at
+           dead ends, and where the programme of a signal names one. Nothing passes through nodes marked `no_through`.
+           SUMO knows no banned ways of three or more edges: they are kept as parameters of their first edge, and so are
+           the turns that are allowed and not connected, so that `from_sumo` gives the same bans back.
 signals    Junctions of type "traffic_light": with the network's programme where it is known, in which three seconds of
            yellow are taken from the red that follows a green; else with netconvert's own.
 places     Degrees are projected to UTM; planar coordinates stay as they are.
@@ -34,7 +36,17 @@ from routesim.errors import InputError, LeftOutWarning, NetworkError, RoutesimEr
 from routesim.roads.columns import IMPUTED_BITS
 from routesim.roads.importers.defaults import ROAD_CLASSES
 from routesim.roads.importers.labels import encode_label
-from routesim.roads.importers.sumo import KEPT_CLASS, KEPT_CLOSED, KEPT_FLAGS, KEPT_LABEL, KEPT_NUMBERS, highway_of
+from routesim.roads.importers.sumo import (
+    KEPT_CLASS,
+    KEPT_CLOSED,
+    KEPT_FLAGS,
+    KEPT_LABEL,
+    KEPT_NUMBERS,
+    KEPT_TURNS,
+    KEPT_UNKNOWN,
+    KEPT_WAYS,
+    highway_of,
+)
 from routesim.roads.importers.sumo_lights import programmes_of
 from routesim.roads.network import RoadNetwork
 from routesim.roads.places import haversine_m
@@ -134,10 +146,11 @@ def _plain_files(network: RoadNetwork) -> Iterator[tuple[str, str]]:
         f"projParameter={quoteattr(projection)}/>"
     )
     yield "network.nod.xml", _document("nodes", [location, *_nodes(network, ids, places)])
-    yield "network.edg.xml", _document("edges", _edges(network, ids, shapes))
+    connected, others = _turns(network)
+    yield "network.edg.xml", _document("edges", _edges(network, ids, shapes, others))
     kinds = dict.fromkeys(_type(highway) for highway in network.highways if highway)
     yield "network.typ.xml", _document("types", [f"<type id={quoteattr(kind)}/>" for kind in kinds])
-    yield "network.con.xml", _document("connections", _connections(network))
+    yield "network.con.xml", _document("connections", _connections(connected, network))
 
 
 def _document(root: str, elements: Iterator[str] | list[str]) -> str:
@@ -174,7 +187,10 @@ def _nodes(network: RoadNetwork, ids: list[str], places: Floats) -> Iterator[str
         yield f'<node id="{ids[i]}" x="{x:.6f}" y="{y:.6f}"{kind}>{kept}</node>'
 
 
-def _edges(network: RoadNetwork, ids: list[str], shapes: Floats) -> Iterator[str]:
+def _edges(network: RoadNetwork, ids: list[str], shapes: Floats, others: list[list[int]]) -> Iterator[str]:
+    ways: dict[int, list[str]] = {}
+    for first, *rest in network.banned_ways:
+        ways.setdefault(first, []).append(" ".join(map(str, rest)))
     pairs = set(zip(network.tails.tolist(), network.heads.tolist(), strict=True))
     order = list(ROAD_CLASSES)
     for e, (tail, head) in enumerate(zip(network.tails.tolist(), network.heads.tolist(), strict=True)):
@@ -206,6 +222,9 @@ def _edges(network: RoadNetwork, ids: list[str], shapes: Floats) -> Iterator[str
         kept = [(column, repr(float(getattr(network, column)[e]))) for column in KEPT_NUMBERS] + [(KEPT_FLAGS, flags)]
         if highway and highway_of(_type(highway)) != highway:
             kept.append((KEPT_CLASS, _NOT_XML.sub(" ", highway)))
+        kept += [(KEPT_TURNS, " ".join(map(str, others[e])))] if others[e] else []
+        kept += [(KEPT_WAYS, ",".join(ways[e]))] if e in ways else []
+        kept += [] if network.bans_known else [(KEPT_UNKNOWN, "true")]
         inside = "".join(f'<param key="{key}" value={quoteattr(value)}/>' for key, value in kept)
         yield f"<edge {' '.join(f'{key}={quoteattr(word)}' for key, word in words.items())}>{inside}</edge>"
 
@@ -224,16 +243,25 @@ def _length(network: RoadNetwork, e: int) -> float:
     return float(steps.sum())
 
 
-def _connections(network: RoadNetwork) -> Iterator[str]:
+def _turns(network: RoadNetwork) -> tuple[list[list[int]], list[list[int]]]:
+    """Return for each edge onto which others it is connected, and onto which one may turn besides."""
     timed = set(zip(network.signal_times.edge.tolist(), network.signal_times.to.tolist(), strict=True))
+    banned = set(map(tuple, network.banned_turns.tolist()))
     leaving: list[list[int]] = [[] for _ in range(network.n_nodes)]
     for e, tail in enumerate(network.tails.tolist()):
         leaving[tail].append(e)
+    connected, others = [], []
     for e, (tail, head) in enumerate(zip(network.tails.tolist(), network.heads.tolist(), strict=True)):
-        if network.no_through[head]:
+        allowed = [f for f in leaving[head] if (e, f) not in banned and network.heads[f] != head and tail != head]
+        onward = [f for f in allowed if network.heads[f] != tail or (e, f) in timed] or allowed
+        connected.append([] if network.no_through[head] else onward)
+        others.append([f for f in allowed if f not in connected[-1]])
+    return connected, others
+
+
+def _connections(connected: list[list[int]], network: RoadNetwork) -> Iterator[str]:
+    for e in np.flatnonzero(network.tails != network.heads).tolist():
+        for onward in connected[e]:
+            yield f'<connection from="{e}" to="{onward}"/>'
+        if not connected[e]:
             yield f'<connection from="{e}"/>'
-            continue
-        for onward in leaving[head]:
-            back = network.heads[onward] == tail
-            if tail != head and network.heads[onward] != head and (not back or (e, onward) in timed):
-                yield f'<connection from="{e}" to="{onward}"/>'

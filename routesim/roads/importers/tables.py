@@ -11,6 +11,7 @@ import numpy as np
 from routesim.arrays import Floats
 from routesim.errors import NetworkError
 from routesim.roads.columns import EDGE_NUMBERS, IMPUTED_BITS
+from routesim.roads.importers.bans import rows_of
 from routesim.roads.importers.labels import encode_label
 from routesim.roads.network import RoadNetwork
 from routesim.storage.files import whole_file
@@ -41,7 +42,8 @@ def to_geodataframe(network: RoadNetwork) -> gpd.GeoDataFrame:
 def to_geopackage(network: RoadNetwork, path: str | Path) -> None:
     """Write layers `edges` and `nodes` and a table `network`; `from_geopackage` reads them back unchanged.
 
-    Known programmes of signals are in a table `signal_times`.
+    Known programmes of signals are in a table `signal_times`, banned turns and ways in a table `banned_turns`: a row
+    for each edge of each ban.
     """
     import geopandas as gpd
     import pandas as pd
@@ -60,7 +62,8 @@ def to_geopackage(network: RoadNetwork, path: str | Path) -> None:
     points[known] = shapely.points(network.x[known], network.y[known])
     nodes = pd.DataFrame({"label": [encode_label(label) for label in network.labels]})
     nodes["no_through"], nodes["signals"] = network.no_through, network.signals
-    about = {"name": network.name, "crs": network.crs, "attribution": network.attribution}
+    about: dict[str, Any] = {"name": network.name, "crs": network.crs, "attribution": network.attribution}
+    about |= {"bans_known": network.bans_known}
     table = pd.DataFrame({"format": [GEOPACKAGE_FORMAT], "about": [json.dumps(about)]})
     with whole_file(path, NetworkError) as temporary:
         temporary.unlink()  # the driver wants to make the file itself
@@ -78,6 +81,10 @@ def to_geopackage(network: RoadNetwork, path: str | Path) -> None:
             if len(network.signal_times):
                 times = pd.DataFrame(network.signal_times.columns())
                 pyogrio.write_dataframe(times, temporary, layer="signal_times", driver="GPKG", append=True)
+            if network.bans:
+                sizes, banned = rows_of(network.bans)
+                rows = pd.DataFrame({"ban": np.repeat(np.arange(len(sizes)), sizes), "edge": banned})
+                pyogrio.write_dataframe(rows, temporary, layer="banned_turns", driver="GPKG", append=True)
         except (ValueError, RuntimeError, UnicodeError) as error:
             raise NetworkError(f"cannot write {path} as a GeoPackage: {error}") from None
 

@@ -16,7 +16,8 @@ from sumo_nets import CROSSROADS, UTM, needs_sumo
 import routesim as rs
 from routesim.errors import IncompleteSignalsWarning, NetworkError
 from routesim.roads.importers import read_network
-from routesim.roads.importers.sumo import missing_connections, read_sumo
+from routesim.roads.importers.bans import missing_connections
+from routesim.roads.importers.sumo import read_sumo
 from routesim.roads.importers.sumo_export import find_netconvert
 
 
