@@ -122,7 +122,8 @@ def _check_bans(network: RoadNetwork) -> None:
     if turns.ndim != 2 or turns.shape[1] != 2:
         raise NetworkError(f"banned_turns must have two columns, edge in and edge out, got shape {turns.shape}")
     wrong = ((turns < 0) | (turns >= len(network.tails))).any(axis=1)
-    wrong[~wrong] = network.heads[turns[~wrong, 0]] != network.tails[turns[~wrong, 1]]
+    if not wrong.any():
+        wrong = network.heads[turns[:, 0]] != network.tails[turns[:, 1]]
     for turn in turns[wrong][:1].tolist():
         _check_way(network, "banned_turns", turn)
     put(network, "banned_turns", np.unique(turns, axis=0).astype(np.int32))

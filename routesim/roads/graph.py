@@ -89,6 +89,11 @@ class Graph(NamedTuple):
         return len(self.after) if len(self.roads) else len(self.tails)
 
     @property
+    def most_edges(self) -> int:
+        """How many edges a path can have at the most."""
+        return min(self.n_places - 1, self.n_edges) if len(self.roads) else self.n_nodes - 1
+
+    @property
     def zones(self) -> Bools:
         """The nodes that nobody may pass through at all."""
         zones = self.no_through[: self.n_nodes].copy()

@@ -8,11 +8,15 @@ himself at a copy from which that edge does not lead.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from routesim.arrays import Bools, Ints, Ints32
+
+if TYPE_CHECKING:
+    from routesim.roads.network import RoadNetwork
 
 Way: TypeAlias = tuple[int, ...]
 
@@ -28,13 +32,22 @@ class Split(NamedTuple):
     after: Ints32
 
 
-def turns_at(indptr: Ints, out_edges: Ints32, heads: Ints32) -> tuple[Ints, Ints]:
-    """Return every pair of an edge and one that starts where it ends, in order of the first."""
-    out = indptr[heads + 1] - indptr[heads]
-    edge = np.repeat(np.arange(len(heads)), out)
-    first = np.repeat(indptr[heads], out)
-    onto = out_edges[first + np.arange(len(edge)) - np.repeat(np.cumsum(out) - out, out)]
-    return edge, onto.astype(np.int64)
+def allowed_turns(network: "RoadNetwork") -> tuple[Ints, Ints]:
+    """Return every pair of an edge and one onto which one may turn at its end, in order of the first."""
+    order = np.argsort(network.tails, kind="stable")
+    indptr = np.concatenate(([0], np.cumsum(np.bincount(network.tails, minlength=network.n_nodes))))
+    start, onto = _rows_of(indptr, order, network.heads)
+    banned = network.banned_turns.astype(np.int64) @ np.array([network.n_edges, 1])
+    allowed = ~np.isin(start * network.n_edges + onto, banned)
+    return start[allowed], onto[allowed]
+
+
+def _rows_of(indptr: Ints, values: NDArray[Any], rows: NDArray[Any]) -> tuple[Ints, Ints]:
+    """Return the values in some rows, one row after the other, and before them the position of each one's row."""
+    size = indptr[rows + 1] - indptr[rows]
+    position = np.repeat(np.arange(len(rows)), size)
+    place = np.arange(len(position)) + np.repeat(indptr[rows] - np.cumsum(size) + size, size)
+    return position, values[place].astype(np.int64)
 
 
 def split_nodes(
@@ -68,23 +81,21 @@ def split_nodes(
         after[edge] = copies.setdefault((int(heads[edge]), ()), n_nodes + len(copies)) if known is None else known
     copy_of = np.array([node for node, _ in copies], dtype=np.int32)
     # The edges out of every copy, and where they lead.
-    out = indptr[copy_of + 1] - indptr[copy_of]
-    start = np.repeat(np.arange(len(copy_of)), out)
-    edge = out_edges[np.repeat(indptr[copy_of], out) + np.arange(len(start)) - np.repeat(np.cumsum(out) - out, out)]
-    target = after[edge].astype(np.int64)
-    row = {pair: number for number, pair in enumerate(zip(start.tolist(), edge.tolist(), strict=True))} if ways else {}
-    for copy, (_, unusual) in enumerate(copies):
-        for onto, memory in unusual:
+    start, out = _rows_of(indptr, out_edges, copy_of)
+    target = after[out].astype(np.int64)
+    row = {pair: number for number, pair in enumerate(zip(start.tolist(), out.tolist(), strict=True))} if ways else {}
+    for copy, (_, deviations) in enumerate(copies):
+        for onto, memory in deviations:
             target[row[copy, onto]] = place[memory] if memory else -1
     allowed = target >= 0
-    start, edge, target = start[allowed] + n_nodes, edge[allowed], target[allowed]
+    start, out, target = start[allowed] + n_nodes, out[allowed], target[allowed]
     on = target >= n_nodes
     every = np.arange(n_edges)
     return Split(
         np.concatenate((tails, tails[arrivals], start, start[on])).astype(np.int32),
-        np.concatenate((heads, after[arrivals], heads[edge], target[on])).astype(np.int32),
+        np.concatenate((heads, after[arrivals], heads[out], target[on])).astype(np.int32),
         np.concatenate((no_through | is_split, np.zeros(len(copy_of), dtype=np.bool_))),
-        np.concatenate((every, arrivals, edge, edge[on])).astype(np.int32),
+        np.concatenate((every, arrivals, out, out[on])).astype(np.int32),
         copy_of,
         after,
     )
