@@ -79,6 +79,7 @@ class ImportReport:
         if self.problem:
             lines.append(f"Implausible: {self.problem}; check the units")
         lines.append(f"Traffic signals: {self.n_signals:,} nodes, {self.n_programmes:,} with a known programme")
+        lines.append(f"Banned turns: {_bans(network)}")
         left = ", ".join(f"{n:,} {one_line(what)}" for what, n in self.left_out.items() if n)
         lines.append(f"Left out: {left or 'nothing that is counted'}")
         none = "Trips to start with: none, as no two nodes reach each other"
@@ -131,6 +132,13 @@ def _farthest(times: Floats, free: Bools) -> int:
 
 def _number(value: float, network: RoadNetwork) -> str:
     return f"{value:.5f}" if network.is_geographic else f"{value:.1f}"
+
+
+def _bans(network: RoadNetwork) -> str:
+    n_turns, n_ways = len(network.banned_turns), len(network.banned_ways)
+    if not (network.bans_known or n_turns or n_ways):
+        return "unknown, as the source does not say"
+    return f"{n_turns:,} pairs of edges, {n_ways:,} longer ways"
 
 
 def _end(network: RoadNetwork, label: Hashable) -> str:

@@ -1,9 +1,9 @@
 """Restriction relations of OpenStreetMap -> which pieces of roads may not follow each other.
 
 kind       Of `restriction:motorcar`, `restriction:motor_vehicle`, `restriction:vehicle` and `restriction`, the first
-           that is there decides. `no_*` bans to go on from the way `from` by `via` to the way `to`. `only_*` bans to go on
-           from there to anything else, turning back included; several of them for one way and place add up to what is
-           allowed. `no_entry` may have several ways `from`, `no_exit` several ways `to`.
+           that is there decides. `no_*` bans to go on from the way `from` by `via` to the way `to`. `only_*` bans to go
+           on from there to anything else, turning back included; several of them for one way and place add up to what
+           is allowed. `no_entry` may have several ways `from`, `no_exit` several ways `to`.
 via        One node, or one or more ways, each of which is driven from one end to the other.
 not read   Restrictions that hold at times or under conditions (`restriction:conditional`, `day_on`, `hour_on`, on red),
            and those that are not for cars (`except=motorcar`, `except=motor_vehicle`, `restriction:hgv`).

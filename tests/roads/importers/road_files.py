@@ -49,10 +49,37 @@ OSM_GRID_SIDE = 6
 OSM_GRID_SIGNALS = 203  # the crossing with signals
 
 
-def osm_grid() -> str:
+# Turn restrictions of the grid: its second two-way column at its second row, its second one-way column up at the same
+# row (only straight on), from the first column by the whole last row onto the last column; then two that do not count.
+_GRID_RESTRICTIONS = (
+    ({"restriction": "no_u_turn"}, (("way", 103, "from"), ("node", 205, "via"), ("way", 103, "to"))),
+    ({"restriction": "only_straight_on"}, (("way", 104, "from"), ("node", 207, "via"), ("way", 104, "to"))),
+    ({"restriction": "no_right_turn"}, (("way", 101, "from"), ("way", 6, "via"), ("way", 106, "to"))),
+    (
+        {"restriction:conditional": "no_left_turn @ (07:00-09:00)"},
+        (("way", 104, "from"), ("node", 207, "via"), ("way", 2, "to")),
+    ),
+    (
+        {"restriction": "no_left_turn", "except": "motorcar"},
+        (("way", 104, "from"), ("node", 407, "via"), ("way", 3, "to")),
+    ),
+)
+OSM_GRID_BANS = {
+    (5, 205, 5), (405, 205, 405), (7, 207, 205), (7, 207, 209),
+    (801, 1001, 1003, 1005, 1007, 1009, 811),
+}  # fmt: skip
+
+
+def bans_by_label(network: RoadNetwork) -> set[tuple[object, ...]]:
+    """Return the banned turns and ways as the labels of the nodes that are passed."""
+    label = network.labels
+    return {(label[network.tails[ban[0]]], *(label[network.heads[edge]] for edge in ban)) for ban in network.bans}
+
+
+def osm_grid(*, bans: bool = False) -> str:
     """OSM XML, a grid: rows two-way, columns one-way up, down or two-way; every other point no junction.
 
-    One crossing has signals, and so has a point halfway to the next.
+    One crossing has signals, and so has a point halfway to the next. With `bans` it has turn restrictions.
     """
     n = OSM_GRID_SIDE * 2 - 1
     lights = {OSM_GRID_SIGNALS, OSM_GRID_SIGNALS + 1}
@@ -76,6 +103,10 @@ def osm_grid() -> str:
             f'<way id="{i + 101}">{along}<tag k="highway" v="primary"/><tag k="oneway" v="{oneway}"/>'
             '<tag k="lanes" v="3"/></way>'
         )
+    for number, (tags, members) in enumerate(_GRID_RESTRICTIONS if bans else (), start=1):
+        inside = "".join(f'<member type="{kind}" ref="{ref}" role="{role}"/>' for kind, ref, role in members)
+        said = "".join(f'<tag k="{key}" v="{value}"/>' for key, value in {"type": "restriction", **tags}.items())
+        rows.append(f'<relation id="{number}">{inside}{said}</relation>')
     rows.append("</osm>")
     return "\n".join(rows)
 

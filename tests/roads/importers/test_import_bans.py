@@ -5,6 +5,7 @@ from pathlib import Path
 
 import osmium
 import pytest
+from road_files import OSM_GRID_BANS, bans_by_label, osm_grid, shared
 
 from routesim.errors import NetworkError
 from routesim.roads.importers import restrictions
@@ -57,15 +58,6 @@ def read(folder: Path, text: str, **options: bool) -> RoadNetwork:
     return RoadNetwork.from_osm(folder / "crossing.osm", **options)
 
 
-def bans(network: RoadNetwork) -> set[Turn]:
-    """Return the bans by the labels of the nodes that are passed."""
-    label = network.labels
-    return {
-        (label[network.tails[ban[0]]], *(label[network.heads[edge]] for edge in ban))
-        for ban in (*network.banned_turns.tolist(), *network.banned_ways)
-    }
-
-
 def counts(network: RoadNetwork) -> dict[str, int]:
     kinds = (CONDITIONAL, NOT_FOR_CARS, OFF_ROADS, INCOMPLETE)
     return {kind: network.left_out[kind] for kind in kinds if kind in network.left_out}
@@ -114,7 +106,7 @@ RULES = {
 def test_what_is_banned(rule: str, tmp_path: Path) -> None:
     tags, parts, banned = RULES[rule]
     network = read(tmp_path, osm((tags, parts)), largest_component=False)
-    assert bans(network) == banned
+    assert bans_by_label(network) == banned
     assert network.bans_known
     assert counts(network) == {}
     # Nothing else changes, wherever relations stand in the file.
@@ -161,7 +153,7 @@ IGNORED = {
 def test_what_is_not_read_is_counted(case: str, tmp_path: Path) -> None:
     tags, parts, kind = IGNORED[case]
     network = read(tmp_path, osm((tags, parts), (NO, members(1, 0, 2))))
-    assert bans(network) == {(1, 0, 2)}
+    assert bans_by_label(network) == {(1, 0, 2)}
     assert counts(network) == {kind: 1}
 
 
@@ -176,14 +168,14 @@ def test_a_ban_against_a_oneway_street_bans_nothing(tmp_path: Path) -> None:
     # Way 4 leads from the crossing outwards only: nobody comes from there.
     text = osm((NO, members(4, 0, 1)), tags={4: {"oneway": "yes"}})
     network = read(tmp_path, text, largest_component=False)
-    assert bans(network) == set()
+    assert bans_by_label(network) == set()
     assert counts(network) == {OFF_ROADS: 1}
 
 
 def test_only_rules_for_one_way_and_place_add_up(tmp_path: Path) -> None:
     straight = ({"restriction": "only_straight_on"}, members(3, 0, 1))
     right = ({"restriction": "only_right_turn"}, members(3, 0, 2))
-    assert bans(read(tmp_path, osm(straight, right))) == {(3, 0, 3), (3, 0, 4)}
+    assert bans_by_label(read(tmp_path, osm(straight, right))) == {(3, 0, 3), (3, 0, 4)}
 
 
 THROUGH = {1: (1, 0, 3), 2: (0, 2), 4: (0, 4)}  # the road from north to south is one way
@@ -193,12 +185,12 @@ def test_a_way_that_passes_through_says_which_piece_only_if_it_is_one_way(tmp_pa
     turn = (NO, members(1, 0, 2))
     assert counts(read(tmp_path, osm(turn, ways=THROUGH))) == {INCOMPLETE: 1}
     network = read(tmp_path, osm(turn, ways=THROUGH, tags={1: {"oneway": "yes"}}), largest_component=False)
-    assert bans(network) == {(1, 0, 2)}
+    assert bans_by_label(network) == {(1, 0, 2)}
 
 
 def test_a_u_turn_is_banned_in_both_directions_of_a_way_that_passes_through(tmp_path: Path) -> None:
     network = read(tmp_path, osm(({"restriction": "no_u_turn"}, members(1, 0, 1)), ways=THROUGH))
-    assert bans(network) == {(1, 0, 1), (3, 0, 3)}
+    assert bans_by_label(network) == {(1, 0, 1), (3, 0, 3)}
 
 
 # Without way 9, node 3 between 0 and 6 is no junction, and is merged away.
@@ -209,33 +201,33 @@ def test_bans_are_of_the_merged_edges(tmp_path: Path) -> None:
     turn = (NO, members(3, 0, 4))
     merged, split = (read(tmp_path, osm(turn, ways=CHAIN), simplify=simplify) for simplify in (True, False))
     assert 3 not in merged.labels
-    assert bans(merged) == {(6, 0, 4)}
-    assert bans(split) == {(3, 0, 4)}
+    assert bans_by_label(merged) == {(6, 0, 4)}
+    assert bans_by_label(split) == {(3, 0, 4)}
 
 
 def test_a_way_between_that_is_merged_with_the_first_leaves_a_pair(tmp_path: Path) -> None:
     network = read(tmp_path, osm((NO, members(7, [3], 4)), ways=CHAIN))
-    assert bans(network) == {(6, 0, 4)}
+    assert bans_by_label(network) == {(6, 0, 4)}
     assert network.banned_ways == ()
 
 
 def test_a_ban_where_two_ways_meet_keeps_the_node(tmp_path: Path) -> None:
     network = read(tmp_path, osm(({"restriction": "no_straight_on"}, members(3, 3, 7)), ways=CHAIN))
     assert 3 in network.labels
-    assert bans(network) == {(0, 3, 6)}
+    assert bans_by_label(network) == {(0, 3, 6)}
 
 
 def test_a_u_turn_where_nobody_turns_needs_no_node(tmp_path: Path) -> None:
     network = read(tmp_path, osm(({"restriction": "no_u_turn"}, members(3, 3, 3)), ways=CHAIN))
     assert 3 not in network.labels
-    assert (bans(network), counts(network)) == (set(), {})
+    assert (bans_by_label(network), counts(network)) == (set(), {})
 
 
 def test_a_ban_outside_the_largest_component_goes_with_its_roads(tmp_path: Path) -> None:
     ways = {**WAYS, 4: (4, 0)}
     text = osm((NO, members(4, 0, 1)), (NO, members(3, 0, 2)), ways=ways, tags={4: {"oneway": "yes"}})
-    assert bans(read(tmp_path, text)) == {(3, 0, 2)}
-    assert bans(read(tmp_path, text, largest_component=False)) == {(4, 0, 1), (3, 0, 2)}
+    assert bans_by_label(read(tmp_path, text)) == {(3, 0, 2)}
+    assert bans_by_label(read(tmp_path, text, largest_component=False)) == {(4, 0, 1), (3, 0, 2)}
 
 
 def test_a_roundabout_as_via_does_not_say_where_it_is_left(tmp_path: Path) -> None:
@@ -246,7 +238,7 @@ def test_a_roundabout_as_via_does_not_say_where_it_is_left(tmp_path: Path) -> No
 def test_pbf_says_the_same(tmp_path: Path) -> None:
     rules = [(tags, parts) for tags, parts, _ in (*RULES.values(), *IGNORED.values())]
     network = read(tmp_path, osm(*rules), largest_component=False)
-    assert bans(network) >= RULES["no_left_turn"][2] | RULES["ways between, in the wrong order"][2]
+    assert bans_by_label(network) >= RULES["no_left_turn"][2] | RULES["ways between, in the wrong order"][2]
     for i, options in enumerate(("", ",pbf_dense_nodes=false", ",pbf_compression=none")):
         target = tmp_path / f"crossing{i}.osm.pbf"
         with osmium.SimpleWriter(osmium.io.File(str(target), f"pbf{options}")) as writer:
@@ -271,3 +263,27 @@ def test_a_conditional_is_told_from_what_always_holds() -> None:
     assert read_kind({"restriction": " no_u_turn "}) == "no_u_turn"
     assert read_kind({"restriction:bicycle": "no_u_turn"}) == NOT_FOR_CARS
     assert read_kind({"restriction:motorcar:conditional": "no_u_turn @ x", "restriction": "no_u_turn"}) == "no_u_turn"
+
+
+def test_the_grid_of_the_other_tests(tmp_path: Path) -> None:
+    network = read(tmp_path, osm_grid(bans=True))
+    assert bans_by_label(network) == OSM_GRID_BANS
+    assert [len(way) for way in network.banned_ways] == [6]
+    assert counts(network) == {CONDITIONAL: 1, NOT_FOR_CARS: 1}
+    assert read(tmp_path, osm_grid()).bans == []
+
+
+# Restrictions in the file, banned turns in the network, and restrictions that are not read.
+REAL = {
+    "liechtenstein.osm.pbf": (3, 5, {}),
+    "andorra.osm.pbf": (0, 0, {}),
+    "krems.osm.gz": (9, 0, {}),
+}
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_real_files(name: str) -> None:
+    network = RoadNetwork.from_osm(shared(f"osm/{name}"), largest_component=False)
+    file = osmium.FileProcessor(str(shared(f"osm/{name}")), osmium.osm.RELATION)
+    stated = sum(relation.tags.get("type") == "restriction" for relation in file)
+    assert (stated, len(network.bans), counts(network)) == REAL[name]

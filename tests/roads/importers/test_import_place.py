@@ -10,11 +10,12 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from urllib.parse import unquote_plus
 from xml.etree import ElementTree
 
 import osmnx
 import pytest
-from road_files import OSM_GRID_SIGNALS, osm_grid
+from road_files import OSM_GRID_BANS, OSM_GRID_SIGNALS, bans_by_label, osm_grid
 
 from routesim.errors import NetworkError
 from routesim.roads.network import RoadNetwork
@@ -58,6 +59,7 @@ class Town(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Handler)
         self.search: list[Any] = [nominatim_answer()]
         self.roads: list[Any] = [overpass_answer()]
+        self.bans: list[Any] = [{"version": 0.6, "elements": []}]
         self.asked: list[str] = []
         self.queries: list[str] = []
 
@@ -74,8 +76,12 @@ class _Handler(BaseHTTPRequestHandler):
         self._answer("search", self.server.search)
 
     def do_POST(self) -> None:
-        self.server.queries.append(self.rfile.read(int(self.headers["Content-Length"])).decode())
-        self._answer("roads", self.server.roads)
+        query = unquote_plus(self.rfile.read(int(self.headers["Content-Length"])).decode())
+        self.server.queries.append(query)
+        if 'rel["type"="restriction"]' in query:
+            self._answer("bans", self.server.bans)
+        else:
+            self._answer("roads", self.server.roads)
 
     def _answer(self, kind: str, answers: list[Any]) -> None:
         self.server.asked.append(kind)
@@ -126,12 +132,12 @@ def test_a_place_is_downloaded_once_and_then_read_from_the_cache(town: Town, tmp
     before = {key: value for key, value in vars(osmnx.settings).items() if not key.startswith("_")}
     resolver = socket.getaddrinfo
     first = RoadNetwork.from_place("Gridtown", cache_folder=tmp_path, **town.options)
-    assert town.asked == ["search", "roads"]
+    assert town.asked == ["search", "roads", "bans"]
     assert "highway" in town.queries[0]
     assert first.name == "Gridtown"
     assert "OpenStreetMap" in first.attribution
     again = RoadNetwork.from_place("Gridtown", cache_folder=tmp_path, **town.options)
-    assert town.asked == ["search", "roads"]
+    assert town.asked == ["search", "roads", "bans"]
     assert [first.labels[i] for i in first.signals.nonzero()[0]] == [OSM_GRID_SIGNALS]
     assert again.equals(first)
     # osmnx is left as it was found.
@@ -172,7 +178,7 @@ def test_a_damaged_copy_is_downloaded_again(town: Town, tmp_path: Path) -> None:
     copy = next(tmp_path.iterdir())
     copy.write_bytes(copy.read_bytes()[:100])
     assert RoadNetwork.from_place("Gridtown", cache_folder=tmp_path, **town.options).equals(first)
-    assert town.asked == ["search", "roads"] * 2
+    assert town.asked == ["search", "roads", "bans"] * 2
 
 
 def test_the_cache_folder_follows_the_environment(town: Town, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -239,3 +245,47 @@ def test_an_answer_that_is_no_place(found: Any, town: Town, tmp_path: Path) -> N
 def test_a_place_needs_a_name(query: str) -> None:
     with pytest.raises(NetworkError, match="a place is a text"):
         RoadNetwork.from_place(query)
+
+
+def restrictions_answer() -> dict[str, Any]:
+    """The turn restrictions of the grid, as Overpass would put them."""
+    elements = []
+    for item in ElementTree.fromstring(osm_grid(bans=True).encode()).iter("relation"):  # noqa: S314 - as above
+        members = [{**part.attrib, "ref": int(part.attrib["ref"])} for part in item.iter("member")]
+        tags = {tag.attrib["k"]: tag.attrib["v"] for tag in item.iter("tag")}
+        elements.append({"type": "relation", "id": int(item.attrib["id"]), "members": members, "tags": tags})
+    return {"version": 0.6, "elements": elements}
+
+
+def test_a_place_has_the_banned_turns_of_its_file(town: Town, tmp_path: Path) -> None:
+    town.bans = [429, restrictions_answer()]
+    place = RoadNetwork.from_place("Gridtown", cache_folder=tmp_path / "cache", **town.options)
+    assert town.asked == ["search", "roads", "bans", "bans"]
+    assert "(50.0000000,7.0000000,50.0100000,7.0100000);out body;" in town.queries[-1]
+    (tmp_path / "grid.osm").write_text(osm_grid(bans=True), encoding="utf-8")
+    file = RoadNetwork.from_osm(tmp_path / "grid.osm")
+    assert bans_by_label(place) == bans_by_label(file) == OSM_GRID_BANS
+    assert place.bans_known
+    assert {what: n for what, n in place.left_out.items() if n} == {what: n for what, n in file.left_out.items() if n}
+    assert RoadNetwork.from_place("Gridtown", cache_folder=tmp_path / "cache", **town.options).equals(place)
+
+
+@pytest.mark.parametrize(
+    "bans",
+    [
+        b"{",
+        b"",
+        500,
+        [],
+        None,
+        {"elements": "none"},
+        {"elements": [{"type": "relation"}]},
+        {"elements": [{"tags": {}, "members": [{"type": "way", "ref": "x", "role": "from"}]}]},
+        {"elements": [], "remark": "runtime error: Query timed out"},
+    ],
+)
+def test_an_answer_that_is_no_restrictions(bans: Any, town: Town, tmp_path: Path) -> None:
+    town.bans = [bans]
+    with pytest.raises(NetworkError, match="cannot download the turn restrictions of 'Gridtown'"):
+        RoadNetwork.from_place("Gridtown", cache_folder=tmp_path, **town.options)
+    assert list(tmp_path.iterdir()) == []

@@ -32,10 +32,21 @@ def test_the_command_prints_it_and_writes_only_if_asked(tmp_path: Path) -> None:
     assert lines[2].startswith(f"Filled in by rule, share of edges: speed {share:.0%}, lanes ")
     assert lines[2].endswith("capacity 100%, bpr 100%")
     assert "Traffic signals: 1 nodes, 0 with a known programme" in lines
+    assert "Banned turns: 0 pairs of edges, 0 longer ways" in lines
     assert any(line.startswith("Left out: 1 ways closed to cars") for line in lines)
     assert len(lines[lines.index("Trips to start with, quickest paths on empty roads:") + 1 :]) == 3
     assert [path.name for path in tmp_path.iterdir()] == ["grid.osm"]
     assert network.signals[network.node_index(OSM_GRID_SIGNALS)]
+
+
+def test_bans_are_reported(tmp_path: Path) -> None:
+    (tmp_path / "grid.osm").write_text(osm_grid(bans=True), encoding="utf-8")
+    lines = ImportReport.of(RoadNetwork.from_osm(tmp_path / "grid.osm")).lines
+    assert "Banned turns: 4 pairs of edges, 1 longer ways" in lines
+    ignored = "Left out: 1 turn restrictions that depend on conditions, 1 turn restrictions for other vehicles"
+    assert ignored in lines
+    lines = ImportReport.of(RoadNetwork.from_tntp(shared("tntp/SiouxFalls/SiouxFalls_net.tntp"), time_unit="h")).lines
+    assert "Banned turns: unknown, as the source does not say" in lines
 
 
 def test_example_trips_are_far_apart_and_each_end_is_used_once(tmp_path: Path) -> None:
