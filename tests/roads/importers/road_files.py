@@ -1,9 +1,11 @@
 """Small road files for the tests, and the way to the larger ones outside the project."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import networkx as nx
+import numpy as np
 import pytest
 
 from routesim.roads.network import RoadNetwork
@@ -42,7 +44,9 @@ def tricky_graph() -> nx.MultiDiGraph:
 
 
 def tricky_network() -> RoadNetwork:
-    return RoadNetwork.from_networkx(tricky_graph())
+    """The graph as a network, in which some turns are banned, and a way onto the self-loop."""
+    network = RoadNetwork.from_networkx(tricky_graph())
+    return replace(network, banned_turns=np.array([[4, 1], [3, 3]]), banned_ways=((4, 0, 3),))
 
 
 OSM_GRID_SIDE = 6

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from gmns_crossroads import CYCLE_S, GREENS, PHASES, TABLES, newer_tables, write_tables
-from road_files import shared
+from road_files import bans_by_label, shared
 from test_round_trips import TRIPS, Trip
 
 from routesim.errors import IncompleteSignalsWarning, NetworkError
@@ -265,6 +265,25 @@ def test_edits_keep_what_is_left(tmp_path: Path) -> None:
     }
     one_way = network.subnetwork([e for e, pair in enumerate(ends) if pair != (5, 4)])
     assert table_of(one_way.largest_component()) == {m: r for m, r in by_hand().items() if 4 not in m}
+
+
+def test_turns_without_a_movement_are_banned(tmp_path: Path) -> None:
+    network = RoadNetwork.from_gmns(write_tables(tmp_path, TABLES))
+    assert bans_by_label(network) == {(a, 5, b) for a in range(1, 5) for b in range(1, 5)} - {
+        (a, 5, b) for a, b in PHASES
+    }
+    assert network.bans_known
+    # Nothing is said of links that no movement comes from; and a movement may be for bicycles only.
+    movements = TABLES["movement"].splitlines()
+    few = [f"{movements[0]},allowed_uses", f"{movements[1]},bike", f"{movements[2]},auto", f"{movements[5]},"]
+    some = write_tables(tmp_path, {"movement": "\n".join(few)})
+    for file in tmp_path.glob("signal*"):
+        file.unlink()
+    network = RoadNetwork.from_gmns(some)
+    assert bans_by_label(network) == {(1, 5, 1), (1, 5, 2), (1, 5, 4), (2, 5, 1), (2, 5, 2), (2, 5, 4)}
+    (tmp_path / "movement.csv").unlink()
+    network = RoadNetwork.from_gmns(tmp_path)
+    assert (network.bans, network.bans_known) == ([], False)
 
 
 def test_merged_junctions_keep_whole_programmes_only(tmp_path: Path) -> None:

@@ -45,7 +45,7 @@ def test_bans_are_reported(tmp_path: Path) -> None:
     assert "Banned turns: 4 pairs of edges, 1 longer ways" in lines
     ignored = "Left out: 1 turn restrictions that depend on conditions, 1 turn restrictions for other vehicles"
     assert ignored in lines
-    lines = ImportReport.of(RoadNetwork.from_tntp(shared("tntp/SiouxFalls/SiouxFalls_net.tntp"), time_unit="h")).lines
+    lines = ImportReport.of(RoadNetwork.from_tntp(shared("tntp/Anaheim/Anaheim_net.tntp"))).lines
     assert "Banned turns: unknown, as the source does not say" in lines
 
 

@@ -120,7 +120,8 @@ def test_signals_without_a_usable_programme_keep_the_default_one(old: str, new: 
 def test_turns_that_are_not_connected_for_cars(tmp_path: Path) -> None:
     net = read_sumo(written(tmp_path))
     assert net.connections.tolist() == [[0, 1], [0, 2], [3, 1]]
-    assert net.missing_connections().tolist() == [[2, 3], [3, 2]]
+    assert net.missing_connections().tolist() == net.network.banned_turns.tolist() == [[2, 3], [3, 2]]
+    assert net.network.bans_known
     rng = np.random.default_rng(5)
     for _ in range(50):
         tails, heads = rng.integers(0, 6, (2, 20))

@@ -1,7 +1,10 @@
 """A network survives networkx, GraphML, GeoPackage and its own file with every array and label the same."""
 
+import sqlite3
 import zipfile
 from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 
@@ -16,6 +19,7 @@ from sumo_nets import CROSSROADS
 from routesim.errors import NetworkError
 from routesim.roads.cities import load_city
 from routesim.roads.importers import FORMATS, read_network, write_network
+from routesim.roads.importers.bans import Bans
 from routesim.roads.network import RoadNetwork
 
 Trip = Callable[[RoadNetwork, Path], RoadNetwork]
@@ -50,6 +54,103 @@ def test_nothing_is_lost(trip: Trip, tmp_path: Path) -> None:
     assert again.labels == network.labels
     assert again.equals(network)
     assert not again.equals(network.subnetwork(np.arange(5), nodes=np.arange(4)))
+
+
+@pytest.mark.parametrize("trip", TRIPS)
+def test_bans_and_whether_they_are_known_come_back(trip: Trip, tmp_path: Path) -> None:
+    network = random_bans(seed=3)
+    assert len(network.banned_turns) > 20
+    assert len(network.banned_ways) > 20
+    assert not network.bans_known
+    again = trip(network, tmp_path)
+    assert (again.bans, again.bans_known) == (network.bans, False)
+    assert again.equals(network)
+    known = replace(network, bans_known=True)
+    assert trip(known, tmp_path).equals(known)
+    assert not trip(known, tmp_path).equals(network)
+    free = replace(known, banned_turns=np.empty((0, 2), dtype=np.int32), banned_ways=())
+    assert trip(free, tmp_path).equals(free)
+
+
+def random_bans(seed: int) -> RoadNetwork:
+    """Return a city in which turns and ways of three and four edges are banned at random."""
+    network, rng = load_city("monaco"), np.random.default_rng(seed)
+    ways: list[list[int]] = []
+    for _ in range(90):
+        way = [int(rng.integers(network.n_edges))]
+        for _ in range(int(rng.integers(1, 4))):
+            way.append(int(rng.choice(np.flatnonzero(network.tails == network.heads[way[-1]]))))
+        ways.append(way)
+    bans = Bans.of([tuple(way) for way in ways], known=False)
+    return replace(network, **bans.columns)
+
+
+def test_bans_of_edges_that_are_gone_go_with_them() -> None:
+    network = tricky_network()
+    graph = network.to_networkx()
+    graph.remove_edge("5", "ä")  # edge 4, of which a turn and a way are banned
+    again = RoadNetwork.from_networkx(graph)
+    assert again.bans == [(3, 3)]
+    for stated, why in (("[[3", "must be JSON"), ("{}", "a list of edges each"), ("[[1.5, 2]]", "by whole numbers")):
+        graph.graph["banned_turns"] = stated
+        with pytest.raises(NetworkError, match=f"banned_turns .*{why}"):
+            RoadNetwork.from_networkx(graph)
+    for stated, why in (("[[3]]", "two edges or more"), ("[[0, 1]]", "edges that follow each other")):
+        graph.graph["banned_turns"] = stated
+        with pytest.raises(NetworkError, match=why):
+            RoadNetwork.from_networkx(graph)
+    plain = nx.MultiDiGraph(banned_turns="[[0, 1]]")
+    plain.add_edge(1, 2, free_flow_s=1.0)
+    with pytest.raises(NetworkError, match="banned_turns needs an edge_index"):
+        RoadNetwork.from_networkx(plain)
+
+
+def test_graphs_of_openstreetmap_without_bans_do_not_know_them() -> None:
+    graph = nx.MultiDiGraph(created_with="OSMnx 2.1.1")
+    graph.add_edge(1, 2, length=10.0, highway="primary")
+    assert not RoadNetwork.from_networkx(graph).bans_known
+    graph.graph.clear()
+    assert RoadNetwork.from_networkx(graph).bans_known
+
+
+@pytest.mark.parametrize(
+    ("sizes", "edges", "why"),
+    [
+        ([2.0], [0, 1], "must be whole numbers"),
+        ([2], [0.0, 1.0], "must be whole numbers"),
+        ([1], [0], "two edges or more"),
+        ([-2, 4], [0, 1], "two edges or more"),
+        ([2], [0, 1, 2], "as many edges as their sizes say"),
+        ([2, 2], [0, 1], "as many edges as their sizes say"),
+        ([2**62, 2**62], [0, 1], "two edges or more"),
+        ([[2]], [0, 1], "must be whole numbers"),
+    ],
+)
+def test_rows_of_bans_may_be_anything(sizes: list[float], edges: list[float], why: str) -> None:
+    with pytest.raises(NetworkError, match=why):
+        Bans.of_rows(np.array(sizes), np.array(edges), known=True)
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ("UPDATE banned_turns SET ban = 'x' WHERE rowid = 1", "whole numbers in ascending order"),
+        ("UPDATE banned_turns SET ban = 99 WHERE rowid = 1", "whole numbers in ascending order"),
+        ("UPDATE banned_turns SET edge = 5.5 WHERE rowid = 1", "must be whole numbers"),
+        ("UPDATE banned_turns SET edge = NULL WHERE rowid = 1", "must be whole numbers"),
+        ("UPDATE banned_turns SET edge = 10000 WHERE rowid = 1", "banned_turns must name edges from 0"),
+        ("DELETE FROM banned_turns WHERE rowid = 1", "two edges or more"),
+        ("ALTER TABLE banned_turns RENAME COLUMN edge TO e", "needs a plain column edge"),
+    ],
+)
+def test_a_geopackage_with_other_bans_is_refused(change: str, why: str, tmp_path: Path) -> None:
+    file = tmp_path / "n.gpkg"
+    tricky_network().to_geopackage(file)
+    with closing(sqlite3.connect(file)) as base:
+        base.execute(change)
+        base.commit()
+    with pytest.raises(NetworkError, match=rf"n\.gpkg.*{why}"):
+        RoadNetwork.from_geopackage(file)
 
 
 @pytest.mark.parametrize("trip", TRIPS)

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from road_files import tricky_network
 from sumo_nets import CROSSROADS, has_netconvert, needs_sumo
+from test_round_trips import random_bans
 
 import routesim as rs
 from routesim.errors import InputError, LeftOutWarning, NetworkError
@@ -73,6 +74,26 @@ def test_a_bundled_city_comes_back_from_sumo(city: str, tmp_path: Path) -> None:
     assert (net.network.heads[missing[:, 1]] == net.network.tails[missing[:, 0]]).all(), "only U-turns may be missing"
     out = np.bincount(net.network.tails, minlength=net.network.n_nodes)
     assert (out[net.network.heads[missing[:, 0]]] > 1).all(), "at dead ends one can turn round"
+
+
+@needs_sumo
+def test_bans_come_back(tmp_path: Path) -> None:
+    network = without_loops(random_bans(seed=4))
+    # An edge from which there is nowhere to go on, and a U-turn that is banned.
+    edge = int(network.banned_turns[0, 0])
+    onward = np.flatnonzero(network.tails == network.heads[edge])
+    shut = np.column_stack((np.full(len(onward), edge), onward))
+    network = dataclasses.replace(network, banned_turns=np.concatenate((network.banned_turns, shut)))
+    path = network.to_sumo(tmp_path / "out")
+    net = read_sumo(path)
+    assert net.network.bans == network.bans
+    assert not net.network.bans_known
+    joined = set(map(tuple, net.connections.tolist()))
+    assert not joined & set(map(tuple, network.banned_turns.tolist()))
+    turns = {(e, f) for e, f in joined if network.heads[f] != network.tails[e]}
+    ends = {(e, f) for e in range(network.n_edges) for f in np.flatnonzero(network.tails == network.heads[e]).tolist()}
+    straight = {(e, f) for e, f in ends if network.heads[f] != network.tails[e]}
+    assert turns == straight - set(map(tuple, network.banned_turns.tolist()))
 
 
 @needs_sumo
