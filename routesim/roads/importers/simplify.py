@@ -110,7 +110,7 @@ def network_from_streets(
     signals = _at_stop_lines(signals, heads[pieces], by_piece, offsets)
     names = _longest([r.name for r in streets.roads], road[pieces], by_piece, offsets)
     highways = _longest([r.highway for r in streets.roads], road[pieces], by_piece, offsets)
-    network = assemble(
+    return assemble(
         Nodes(node_ids[junctions].tolist(), lon[junctions], lat[junctions], signals=signals[junctions]),
         Edges(
             index[edge_tails],
@@ -133,12 +133,15 @@ def network_from_streets(
         attribution=attribution,
         left_out=left_out,
     )
-    if not largest_component or not network.bans:
-        return network
-    # What cannot be reached, or left again, without a banned turn.
+
+
+def connected_despite_bans(network: RoadNetwork) -> RoadNetwork:
+    """Drop what cannot be reached, or left again, without a banned turn, and count it."""
     connected = network.largest_component()
-    left_out[APART] += network.n_nodes - connected.n_nodes
-    return replace(connected, left_out=left_out)
+    if connected is network:
+        return network
+    apart = network.left_out.get(APART, 0) + network.n_nodes - connected.n_nodes
+    return replace(connected, left_out={**network.left_out, APART: apart})
 
 
 def _at_stop_lines(signals: Bools, heads: Ints, length: Floats, offsets: Ints) -> Bools:
