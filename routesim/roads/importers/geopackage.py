@@ -163,6 +163,8 @@ def _rebuild(tables: _PlainTables) -> RoadNetwork:
     shape_xy, owners = shapely.get_coordinates(lines, return_index=True)
     offsets = np.zeros(len(lines) + 1, dtype=np.int64)
     np.cumsum(np.bincount(owners, minlength=len(lines)), out=offsets[1:])
+    # Unknown numbers are NULL, which becomes NaN.
+    numbers: dict[str, Any] = {column: np.array(edges[column], dtype=np.float64) for column in EDGE_NUMBERS}
     return RoadNetwork(
         labels=tuple(decode_label(text) for text in nodes["label"]),
         x=shapely.get_x(points),
@@ -183,8 +185,7 @@ def _rebuild(tables: _PlainTables) -> RoadNetwork:
         attribution=header["attribution"],
         **_bans(banned, known=header.get("bans_known", False)).columns,
         left_out={},
-        # Unknown numbers are NULL, which becomes NaN.
-        **{column: np.array(edges[column], dtype=np.float64) for column in EDGE_NUMBERS},
+        **numbers,
     )
 
 

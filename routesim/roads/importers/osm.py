@@ -280,9 +280,10 @@ def _degrees(attributes: Mapping[str, str], key: str, limit: float) -> float:
 def _read_pbf(file: Path, ways: _Ways, max_bytes: int | None) -> None:
     pbf = PbfFile(file, max_bytes)
     pbf.read_ways(COLUMNS, ways.add_table, RELATION, ways.add_restriction)
-    ids = np.unique(np.frombuffer(ways.refs, dtype=np.int64)) if ways.refs else np.empty(0, dtype=np.int64)
-    if len(ids) == 0:
+    if not ways.refs:
         return
+    ids = np.sort(np.frombuffer(ways.refs, dtype=np.int64))  # faster than np.unique, which hashes
+    ids = ids[np.concatenate(([True], ids[1:] != ids[:-1]))]
     lon, lat, signals = pbf.places(ids, ("highway", SIGNALS_TAG))
     known = ~np.isnan(lon)
     ways.point_ids.frombytes(ids[known].tobytes())

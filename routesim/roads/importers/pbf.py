@@ -1,25 +1,26 @@
 """The PBF format of OpenStreetMap files, read blob by blob: ways and relations with a given tag, places of nodes.
 
 Written for files nobody vouches for: every length is checked against what is there before it is followed,
-and no more than one blob is held at a time. The format is described in OpenStreetMap's wiki under "PBF
+and no more than a few blobs are held at a time. The format is described in OpenStreetMap's wiki under "PBF
 Format"; the numbers below are the field numbers of its protocol-buffer messages.
 """
 
 from __future__ import annotations
 
-import lzma
-import zlib
+import os
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cached_property
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from routesim.arrays import Bools, Floats, Ints
 from routesim.errors import NetworkError
-from routesim.roads.importers.files import MAX_STREAM_BYTES, most_bytes, too_large
+from routesim.roads.importers.blobs import exactly, holds_only_nodes, unpacked, walk
 from routesim.roads.importers.wire import (
     delta_lists,
     delta_values,
@@ -32,14 +33,17 @@ from routesim.roads.importers.wire import (
     ways_with,
 )
 
-# The limits of the format itself.
-_MAX_HEADER_BYTES = 64 * 2**10
-_MAX_BLOB_BYTES = 32 * 2**20
-_FEATURES = {b"OsmSchema-V0.6", b"DenseNodes"}
+# The numbers of the fields of a group.
 _NODES, _DENSE, _WAYS, _RELATIONS = 1, 2, 3, 4
 _MEMBERS = ("node", "way", "relation")
 
+# Threads that unpack and take apart blobs, which Python lets run side by side; a file with few blobs needs none.
+_MOST_THREADS = 4
+_FEW_BLOBS = 4
+
 Bytes = NDArray[np.uint8]
+Member = tuple[str, int, str]  # "node", "way" or "relation", its id, its role
+_Result = TypeVar("_Result")
 
 
 class WayTable(NamedTuple):
@@ -74,7 +78,7 @@ class PbfFile:
 
     def __init__(self, file: Path, max_bytes: int | None) -> None:
         self.file = file
-        self.blobs = list(_walk(file, max_bytes))
+        self.blobs = list(walk(file, max_bytes))
         # Which blobs hold nodes is learnt while ways are read, so that the others need not be opened twice.
         self._node_blobs: list[tuple[int, int]] | None = None
 
@@ -83,50 +87,86 @@ class PbfFile:
         keys: Sequence[str],
         take: Callable[[WayTable], None],
         relation: str,
-        take_relation: Callable[[Mapping[str, str], list[tuple[str, int, str]]], None],
+        take_relation: Callable[[Mapping[str, str], list[Member]], None],
     ) -> None:
         """Hand over the ways that have the first of these keys, block by block in the file's order.
 
         Relations of the `type` given are handed over one by one, as tags and members: each of a kind, with id and role.
         """
         node_blobs = []
-        for at, size in self.blobs:
+
+        def look(at: int, size: int) -> tuple[bool, list[WayTable], list[tuple[dict[str, str], list[Member]]]]:
+            blob = self._read(at, size)
+            if holds_only_nodes(blob):
+                return True, [], []
+            block = _Block(unpacked(blob))
+            return block.has_nodes, list(block.ways(keys)), list(block.relations(relation))
+
+        for place, (has_nodes, tables, relations) in self._in_order(self.blobs, look):
+            if has_nodes:
+                node_blobs.append(place)
             try:
-                block = _Block(self._open(at, size))
-                if block.has_nodes:
-                    node_blobs.append((at, size))
-                for table in block.ways(keys):
+                for table in tables:
                     take(table)
-                for tags, members in block.relations(relation):
-                    take_relation(tags, members)
             except (ValueError, IndexError, UnicodeDecodeError) as error:
-                raise self._damaged(at, error) from None
+                raise self._damaged(place[0], error) from None
+            for tags, members in relations:
+                take_relation(tags, members)
         self._node_blobs = node_blobs
 
     def places(self, ids: Ints, tag: tuple[str, str]) -> tuple[Floats, Floats, Bools]:
         """Return longitude and latitude of nodes, NaN where not found, and which have the tag; `ids` ascend."""
         lon, lat = np.full(len(ids), np.nan), np.full(len(ids), np.nan)
         tagged = np.zeros(len(ids), dtype=np.bool_)
-        for at, size in self.blobs if self._node_blobs is None else self._node_blobs:
-            try:
-                block = _Block(self._open(at, size))
-                for node_ids, x, y, has_tag in block.nodes(tag):
-                    slot = np.minimum(np.searchsorted(ids, node_ids), len(ids) - 1)
-                    wanted = ids[slot] == node_ids
-                    lon[slot[wanted]], lat[slot[wanted]] = (
-                        block.degrees(x[wanted]),
-                        block.degrees(y[wanted], 1),
-                    )
-                    tagged[slot[wanted]] = has_tag[wanted]
-            except (ValueError, IndexError) as error:
-                raise self._damaged(at, error) from None
+
+        def look(at: int, size: int) -> list[tuple[Ints, Floats, Floats, Bools]]:
+            block = _Block(unpacked(self._read(at, size)))
+            found = []
+            for node_ids, x, y, has_tag in block.nodes(tag):
+                slot = np.minimum(np.searchsorted(ids, node_ids), len(ids) - 1)
+                wanted = ids[slot] == node_ids
+                found.append((slot[wanted], block.degrees(x[wanted]), block.degrees(y[wanted], 1), has_tag[wanted]))
+            return found
+
+        for _, found in self._in_order(self.blobs if self._node_blobs is None else self._node_blobs, look):
+            for slot, x, y, has_tag in found:
+                lon[slot], lat[slot], tagged[slot] = x, y, has_tag
         return lon, lat, tagged
 
-    def _open(self, at: int, size: int) -> bytes:
+    def _in_order(
+        self, blobs: Sequence[tuple[int, int]], look: Callable[[int, int], _Result]
+    ) -> Iterator[tuple[tuple[int, int], _Result]]:
+        """Yield what is found in each blob, in the order of the file; threads look a few blobs ahead."""
+        if len(blobs) <= _FEW_BLOBS:
+            yield from ((place, self._found(place, look)) for place in blobs)
+            return
+        threads = min(_MOST_THREADS, os.cpu_count() or 1)
+        waiting: deque[tuple[tuple[int, int], Future[_Result]]] = deque()
+        with ThreadPoolExecutor(threads) as pool:
+            try:
+                for place in blobs:
+                    waiting.append((place, pool.submit(self._found, place, look)))
+                    if len(waiting) > 2 * threads:
+                        done, future = waiting.popleft()
+                        yield done, future.result()
+                while waiting:
+                    done, future = waiting.popleft()
+                    yield done, future.result()
+            finally:
+                for _, future in waiting:
+                    future.cancel()
+
+    def _found(self, place: tuple[int, int], look: Callable[[int, int], _Result]) -> _Result:
+        try:
+            return look(*place)
+        except (ValueError, IndexError, UnicodeDecodeError) as error:
+            raise self._damaged(place[0], error) from None
+
+    def _read(self, at: int, size: int) -> bytes:
         try:
             with self.file.open("rb") as stream:
                 stream.seek(at)
-                return _unpacked(_exactly(stream, size, f"{self.file} byte {at}"))
+                return exactly(stream, size, f"{self.file} byte {at}")
         except OSError as error:
             raise NetworkError(f"cannot read {self.file}: {error}") from None
 
@@ -143,7 +183,7 @@ class _Block:
         self.buffer: Bytes = np.frombuffer(content, dtype=np.uint8)
         self.content = content
         self.texts: NDArray[np.int64] = np.empty((0, 2), dtype=np.int64)
-        self.groups: list[tuple[int, int]] = []
+        groups: list[tuple[int, int]] = []
         self.granularity, self.offsets = 100, [0, 0]
         table_seen = False
         for number, start, end in fields_of(self.buffer, 0, len(content)).tolist():
@@ -159,7 +199,7 @@ class _Block:
                 if (self.texts[:, 1] < 0).any():
                     raise ValueError("its table of texts holds a number")
             elif number == 2:
-                self.groups.append((start, end))
+                groups.append((start, end))
             elif number == 17:
                 self.granularity = start
             elif number in (19, 20):  # 19 is latitude
@@ -168,7 +208,8 @@ class _Block:
             raise ValueError(f"granularity must be from 1 to 1e9, got {self.granularity}")
         if max(map(abs, self.offsets)) > 360 * 10**9:
             raise ValueError("the offset of its coordinates is beyond the Earth")
-        self.kinds = [{int(number) for number in spans_of(self.buffer, *group)[:, 0]} for group in self.groups]
+        self.spans = [spans_of(self.buffer, *group) for group in groups]
+        self.kinds = [set(spans[:, 0].tolist()) for spans in self.spans]
 
     @property
     def has_nodes(self) -> bool:
@@ -182,27 +223,25 @@ class _Block:
             columns[self._positions(key.encode())] = column
         if not (columns == 0).any():
             return
-        for group, kinds in zip(self.groups, self.kinds, strict=True):
+        for spans, kinds in zip(self.spans, self.kinds, strict=True):
             if _WAYS in kinds:
-                spans = spans_of(self.buffer, *group)
                 ways = np.ascontiguousarray(spans[spans[:, 0] == _WAYS, 1:])
                 ids, values, counts, nodes = ways_with(self.buffer, ways, columns, len(keys))
                 long = counts > 1
                 yield WayTable(self, ids[long], values[long], counts[long], nodes[long])
 
-    def relations(self, kind: str) -> Iterator[tuple[dict[str, str], list[tuple[str, int, str]]]]:
+    def relations(self, kind: str) -> Iterator[tuple[dict[str, str], list[Member]]]:
         """Yield tags and members of the relations whose `type` is `kind`."""
         key, value = self._position(b"type"), self._position(kind.encode())
         if key < 0 or value < 0:
             return
-        for group, kinds in zip(self.groups, self.kinds, strict=True):
+        for spans, kinds in zip(self.spans, self.kinds, strict=True):
             if _RELATIONS in kinds:
-                spans = spans_of(self.buffer, *group)
                 relations = np.ascontiguousarray(spans[spans[:, 0] == _RELATIONS, 1:])
                 for start, end in relations[relations_with(self.buffer, relations, key, value)].tolist():
                     yield self._relation(start, end)
 
-    def _relation(self, start: int, end: int) -> tuple[dict[str, str], list[tuple[str, int, str]]]:
+    def _relation(self, start: int, end: int) -> tuple[dict[str, str], list[Member]]:
         lists: dict[int, list[int]] = {}
         for number, first, last in fields_of(self.buffer, start, end).tolist():
             if number in (2, 3, 8, 9, 10):
@@ -230,8 +269,7 @@ class _Block:
         key, value = (self._position(text.encode()) for text in tag)
         if value < 0:
             key = -1
-        for group, kinds in zip(self.groups, self.kinds, strict=True):
-            spans = spans_of(self.buffer, *group)
+        for spans, kinds in zip(self.spans, self.kinds, strict=True):
             if _NODES in kinds:
                 rows = plain_nodes(self.buffer, np.ascontiguousarray(spans[spans[:, 0] == _NODES, 1:]), key, value)
                 yield rows[:, 0], rows[:, 2], rows[:, 1], rows[:, 3] > 0
@@ -274,107 +312,3 @@ class _Block:
     def text(self, i: int) -> str:
         start, end = self._spans[i]
         return self.content[start:end].decode("utf-8")
-
-
-def _walk(file: Path, max_bytes: int | None) -> Iterator[tuple[int, int]]:
-    """Yield where each blob of data begins and how long it is, and refuse a file that promises too much."""
-    total = 0
-    try:
-        with file.open("rb") as stream:
-            size = file.stat().st_size
-            limit = most_bytes(size, max_bytes, default=MAX_STREAM_BYTES)
-            while (at := stream.tell()) < size:
-                where = f"{file} byte {at}"
-                header_size = int.from_bytes(_exactly(stream, 4, where), "big")
-                if header_size > _MAX_HEADER_BYTES:
-                    raise NetworkError(f"{where}: no PBF of OpenStreetMap, a header claims {header_size} bytes")
-                kind, blob_size = _blob_header(_exactly(stream, header_size, where), where)
-                if (kind == b"OSMHeader") != (at == 0):
-                    raise NetworkError(f"{where}: a PBF of OpenStreetMap begins with its one header, got {kind!r:.30}")
-                begin = stream.tell()
-                blob = _exactly(stream, blob_size, where)
-                total += max(blob_size, _stated_size(blob, where))
-                if total > limit:
-                    raise too_large(file, limit)
-                if at == 0:
-                    _check_header(blob, where)
-                elif kind == b"OSMData":
-                    yield begin, blob_size
-    except OSError as error:
-        raise NetworkError(f"cannot read {file}: {error}") from None
-
-
-def _blob_header(content: bytes, where: str) -> tuple[bytes, int]:
-    fields = _single(content, where, numbers=(3,))
-    size = fields[3][0] if 3 in fields else -1
-    if not 0 <= size <= _MAX_BLOB_BYTES:
-        raise NetworkError(f"{where}: a blob must state a size up to {_MAX_BLOB_BYTES} bytes, got {size}")
-    return content[slice(*fields.get(1, (0, 0)))], size
-
-
-def _stated_size(blob: bytes, where: str) -> int:
-    size = _single(blob, where, numbers=(2,)).get(2, (0, -1))[0]
-    if not 0 <= size <= _MAX_BLOB_BYTES:
-        raise NetworkError(f"{where}: a blob may hold {_MAX_BLOB_BYTES} bytes, claims {size}")
-    return size
-
-
-def _check_header(blob: bytes, where: str) -> None:
-    try:
-        content = _unpacked(blob)
-        features = {content[start:end] for number, start, end in _fields(content, where) if number == 4 and end >= 0}
-    except ValueError as error:
-        raise NetworkError(f"{where}: the header is damaged: {error}") from None
-    if features - _FEATURES:
-        raise NetworkError(f"{where}: the file needs {features - _FEATURES}, which is not supported")
-
-
-def _fields(content: bytes, where: str) -> list[list[int]]:
-    try:
-        found: list[list[int]] = fields_of(np.frombuffer(content, dtype=np.uint8), 0, len(content)).tolist()
-    except ValueError as error:
-        raise NetworkError(f"{where}: damaged, or no PBF of OpenStreetMap: {error}") from None
-    return found
-
-
-def _single(content: bytes, where: str, *, numbers: tuple[int, ...]) -> dict[int, tuple[int, int]]:
-    """Return where each field of a message lies that has every field once: these are `numbers`, the others lists."""
-    found: dict[int, tuple[int, int]] = {}
-    for number, start, end in _fields(content, where):
-        if number in found:
-            raise NetworkError(f"{where}: damaged, or no PBF of OpenStreetMap: field {number} is stated twice")
-        if number > 0 and (end < 0) != (number in numbers):
-            raise NetworkError(f"{where}: damaged, or no PBF of OpenStreetMap: field {number} is of another kind")
-        found[number] = start, end
-    return found
-
-
-def _unpacked(blob: bytes) -> bytes:
-    """Return what a blob holds, which must be exactly as long as the blob says."""
-    fields = _single(blob, "a blob", numbers=(2,))
-    if 1 in fields:
-        return blob[slice(*fields[1])]
-    size = fields[2][0] if 2 in fields else 0
-    if 3 in fields:
-        content = _inflate(zlib.decompressobj(), blob[slice(*fields[3])], size)
-    elif 4 in fields:
-        content = _inflate(lzma.LZMADecompressor(memlimit=2**27), blob[slice(*fields[4])], size)
-    else:
-        raise ValueError("it is packed in a way other than zlib or lzma")
-    if len(content) != size:
-        raise ValueError(f"it states {size} bytes and holds another number")
-    return content
-
-
-def _inflate(tool: zlib._Decompress | lzma.LZMADecompressor, packed: bytes, size: int) -> bytes:
-    try:
-        return tool.decompress(packed, size + 1)
-    except (zlib.error, lzma.LZMAError) as error:
-        raise ValueError(str(error)) from None
-
-
-def _exactly(stream: IO[bytes], n: int, where: str) -> bytes:
-    data = stream.read(n)
-    if len(data) < n:
-        raise NetworkError(f"{where}: the file breaks off within a blob, {n - len(data)} bytes are missing")
-    return data

@@ -112,13 +112,13 @@ class Restrictions:
                 self.left_out[chains] += 1
                 continue
             if restriction.kind.startswith("only_"):
-                for *before, onward in chains:
-                    allowed.setdefault(tuple(before), set()).add(onward)
+                for chain in chains:
+                    allowed.setdefault(chain[:-1], set()).add(chain[-1])
             else:
                 bans.update(chains)
             _check_room(len(bans))
-        for before, onward in allowed.items():
-            bans.update((*before, other) for other in search.leaving(before[-1]) if other not in onward)
+        for before, allowed_on in allowed.items():
+            bans.update((*before, other) for other in search.leaving(before[-1]) if other not in allowed_on)
             _check_room(len(bans))
         return sorted(bans)
 
@@ -200,7 +200,7 @@ class _Search:
                 return INCOMPLETE
         ins = [piece for piece in a if self.heads[piece] == point]
         outs = [piece for piece in b if self.tails[piece] == point]
-        pairs = list(product(ins, outs))
+        pairs: list[Way] = list(product(ins, outs))
         if u_turn and a is b:
             pairs = [(p, q) for p, q in pairs if self.tails[p] == self.heads[q]]
         elif len(pairs) > 1:

@@ -79,29 +79,24 @@ def network_from_streets(
         used &= largest_component_nodes(n_points, tails, heads)
         left_out[APART] = n_used - int(used.sum())
     kept = used[tails] & used[heads]
-    tails, heads, road, backward = tails[kept], heads[kept], road[kept], backward[kept]
+    if not kept.all():
+        tails, heads, road, backward = tails[kept], heads[kept], road[kept], backward[kept]
     bans = _within(kept, streets.bans or ())
     if len(tails) == 0:
         raise NetworkError("no road leads from any point to another and back; pass largest_component=False to keep all")
     position = np.cumsum(used) - 1
     tails, heads = position[tails], position[heads]
     lon, lat, node_ids = streets.lon[used], streets.lat[used], streets.node_ids[used]
+    length = haversine_m(lon[tails], lat[tails], lon[heads], lat[heads])
     if simplify:
         pieces, offsets = merge_pieces(len(node_ids), tails, heads, bans)
     else:
         pieces = np.argsort(tails, kind="stable").astype(np.int64)
         offsets = np.arange(len(tails) + 1, dtype=np.int64)
     starts, ends = offsets[:-1], offsets[1:]
-    length = haversine_m(lon[tails], lat[tails], lon[heads], lat[heads])
-    speed, lanes, capacity, flags = _filled(streets.roads, road, backward)
+    numbers = _numbers(streets.roads, road, backward, length, pieces, starts)
     by_piece = length[pieces]
-    edge_length = np.add.reduceat(by_piece, starts)
-    seconds = np.add.reduceat((length / speed * 3.6)[pieces], starts)
-    slowest = np.minimum.reduceat(speed[pieces], starts)
-    uniform = slowest == np.maximum.reduceat(speed[pieces], starts)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        edge_speed = np.where(uniform | (seconds == 0), slowest, edge_length / seconds * 3.6)
-    seconds = edge_length / edge_speed * 3.6
+    del length
     junctions = np.zeros(len(node_ids), dtype=np.bool_)
     edge_tails, edge_heads = tails[pieces[starts]], heads[pieces[ends - 1]]
     junctions[edge_tails] = junctions[edge_heads] = True
@@ -117,17 +112,10 @@ def network_from_streets(
             index[edge_heads],
             names,
             highways,
-            signal_times=_times(streets.signal_times, np.flatnonzero(kept)[pieces], offsets, len(kept)),
+            signal_times=_times(streets.signal_times, kept, pieces, offsets),
             bans=Bans.of(_of_edges(bans, pieces, offsets), known=streets.bans is not None),
         ),
-        EdgeNumbers(
-            edge_length,
-            seconds,
-            edge_speed,
-            lanes=np.minimum.reduceat(lanes[pieces], starts),
-            capacity_vph=np.minimum.reduceat(capacity[pieces], starts),
-            imputed_bits=np.bitwise_or.reduceat(flags[pieces], starts),
-        ),
+        numbers,
         _lines(lon, lat, tails[pieces], heads[pieces], offsets),
         name=name,
         attribution=attribution,
@@ -144,6 +132,27 @@ def connected_despite_bans(network: RoadNetwork) -> RoadNetwork:
     return replace(connected, left_out={**network.left_out, APART: apart})
 
 
+def _numbers(
+    roads: Sequence[Road], road: Ints, backward: Bools, length: Floats, pieces: Ints, starts: Ints
+) -> EdgeNumbers:
+    """Return the numbers of each edge, given the road, direction and length of its pieces."""
+    speed, lanes, capacity, flags = _filled(roads, road, backward)
+    edge_length = np.add.reduceat(length[pieces], starts)
+    seconds = np.add.reduceat((length / speed * 3.6)[pieces], starts)
+    slowest = np.minimum.reduceat(speed[pieces], starts)
+    uniform = slowest == np.maximum.reduceat(speed[pieces], starts)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        edge_speed = np.where(uniform | (seconds == 0), slowest, edge_length / seconds * 3.6)
+    return EdgeNumbers(
+        edge_length,
+        edge_length / edge_speed * 3.6,
+        edge_speed,
+        lanes=np.minimum.reduceat(lanes[pieces], starts),
+        capacity_vph=np.minimum.reduceat(capacity[pieces], starts),
+        imputed_bits=np.bitwise_or.reduceat(flags[pieces], starts),
+    )
+
+
 def _at_stop_lines(signals: Bools, heads: Ints, length: Floats, offsets: Ints) -> Bools:
     """Mark the ends of edges too that have signals on the last metres before them."""
     last = np.repeat(offsets[1:] - 1, np.diff(offsets))
@@ -154,11 +163,12 @@ def _at_stop_lines(signals: Bools, heads: Ints, length: Floats, offsets: Ints) -
     return marked
 
 
-def _times(times: SignalTimes | None, pieces: Ints, offsets: Ints, n_pieces: int) -> SignalTimes | None:
+def _times(times: SignalTimes | None, kept: Bools, pieces: Ints, offsets: Ints) -> SignalTimes | None:
     """Return programmes in which a piece that is the last of an edge, or the first one to go on to, is the edge."""
     if times is None:
         return None
-    ending, starting = (np.full(n_pieces, -1, dtype=np.int64) for _ in range(2))
+    pieces = np.flatnonzero(kept)[pieces]
+    ending, starting = (np.full(len(kept), -1, dtype=np.int64) for _ in range(2))
     ending[pieces[offsets[1:] - 1]] = starting[pieces[offsets[:-1]]] = np.arange(len(offsets) - 1)
     return times.renumbered(ending, starting)
 

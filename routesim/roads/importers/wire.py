@@ -213,6 +213,26 @@ def ways_with(buffer: Bytes, spans: Ints, columns: Ints, n_columns: int) -> tupl
 
 
 @kernel
+def only_dense(begin: Bytes, size: int) -> bool:
+    """Tell by the beginning of a block of `size` bytes whether it is texts and then one dense group up to its end."""
+    at, end = 0, len(begin)
+    for depth in range(3):
+        if at + 22 > end:
+            return False
+        tag, at = _varint(begin, at, end)
+        length, at = _varint(begin, at, end)
+        if length < 0 or length > size - at:
+            return False
+        if depth == 0:
+            if tag != (1 << 3 | 2):
+                return False
+            at = int(at + length)
+        elif tag != (2 << 3 | 2) or at + length != size:
+            return False
+    return True
+
+
+@kernel
 def plain_values(buffer: Bytes, start: int, end: int) -> Ints:
     """Return packed numbers as they are."""
     values = np.empty(_count(buffer, start, end), dtype=np.int64)

@@ -15,6 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from road_files import OSM_GRID_SIDE, OSM_GRID_SIGNALS, osm_grid, shared
 
+from routesim.errors import NetworkError
+from routesim.roads.importers import pbf
 from routesim.roads.importers.simplify import merge_pieces
 from routesim.roads.importers.tags import is_drivable
 from routesim.roads.network import RoadNetwork
@@ -258,3 +260,29 @@ def test_osmium_reads_the_same_places_from_a_pbf(tmp_path: Path) -> None:
     }
     for label, lon, lat in zip(network.labels, network.lon, network.lat, strict=True):
         assert places[label] == (lon, lat)
+
+
+@pytest.mark.parametrize("name", ["andorra.osm.pbf", "liechtenstein.osm.pbf"])
+def test_threads_read_the_same_network(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = shared(f"osm/{name}")
+    by_threads = RoadNetwork.from_osm(file, largest_component=False)
+    assert len(pbf.PbfFile(file, None).blobs) > 2 * pbf._MOST_THREADS
+    monkeypatch.setattr(pbf, "_FEW_BLOBS", 10**9)
+    one_by_one = RoadNetwork.from_osm(file, largest_component=False)
+    assert one_by_one.equals(by_threads)
+    assert one_by_one.left_out == by_threads.left_out
+    # No blob is taken for one of nodes only by its beginning.
+    monkeypatch.setattr(pbf, "holds_only_nodes", lambda _: False)
+    assert RoadNetwork.from_osm(file, largest_component=False).equals(by_threads)
+
+
+@pytest.mark.parametrize("at", [0, 3, 5])
+def test_of_several_damaged_blobs_the_first_is_named(at: int, tmp_path: Path) -> None:
+    source = shared("osm/andorra.osm.pbf")
+    blobs = pbf.PbfFile(source, None).blobs
+    content = bytearray(source.read_bytes())
+    for begin, size in (blobs[at], blobs[-1]):
+        content[begin + 12 : begin + size] = bytes(size - 12)
+    (tmp_path / "n.osm.pbf").write_bytes(content)
+    with pytest.raises(NetworkError, match=f"n.osm.pbf byte {blobs[at][0]}: the blob there is damaged"):
+        RoadNetwork.from_osm(tmp_path / "n.osm.pbf")
