@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import cache
 
 import networkx as nx
 import numpy as np
@@ -47,36 +48,63 @@ def driven_bans(network: rs.RoadNetwork, path: Sequence[int]) -> list[Way]:
     return [way for way in bans for at in range(len(edges)) if edges[at : at + len(way)] == way]
 
 
-def histories(network: rs.RoadNetwork, costs: Floats, origin: int, start: Way = ()) -> nx.DiGraph:
-    """A node for the last edges driven, as many as a ban can be about; from () or `start` to whatever is allowed."""
-    memory = max([2, *map(len, network.banned_ways)]) - 1
-    graph, waiting = nx.DiGraph(), [start[-memory:]]
+@cache
+def histories(network: rs.RoadNetwork) -> nx.DiGraph:
+    """A node for the last edges driven, as many as a ban can be about, and one (-1 - v,) for each start at a node v.
+
+    What leads from one to another is an edge that may follow.
+    """
+    bans = {*map(tuple, network.banned_turns.tolist()), *network.banned_ways}
+    longest = max(map(len, bans), default=2)
+    leaving = [np.flatnonzero(network.tails == node).tolist() for node in range(network.n_nodes)]
+    graph, waiting = nx.DiGraph(), [(-1 - node,) for node in range(network.n_nodes)]
+    graph.add_nodes_from(waiting)
     while waiting:
         now = waiting.pop()
-        node = network.heads[now[-1]] if now else origin
-        for edge in np.flatnonzero(network.tails == node).tolist():
-            if np.isfinite(costs[edge]) and not driven_bans(network, (*now, edge)):
-                after = (*now, edge)[-memory:]
+        for edge in leaving[network.heads[now[-1]] if now[-1] >= 0 else -1 - now[-1]]:
+            driven = (*now, edge)
+            if not any(driven[-length:] in bans for length in range(2, longest + 1)):
+                after = driven[-longest + 1 :] if now[-1] >= 0 else (edge,)
                 if after not in graph:
                     waiting.append(after)
-                graph.add_edge(now, after, weight=float(costs[edge]))
+                graph.add_edge(now, after, edge=edge)
     return graph
 
 
-def walks(
-    network: rs.RoadNetwork, costs: Floats, origin: int, destination: int, start: Way = ()
-) -> Iterator[tuple[float, Way]]:
+def place_of(network: rs.RoadNetwork, origin: int, driven: Way) -> Way:
+    """The history of those who have driven some edges from a node."""
+    place = (-1 - origin,)
+    for edge in driven:
+        place = next(after for _, after, last in histories(network).out_edges(place, data="edge") if last == edge)
+    return place
+
+
+def walks(network: rs.RoadNetwork, costs: Floats, origin: int, destination: int) -> Iterator[tuple[float, Way]]:
     """The walks that visit no history twice, and the destination once, the cheapest first."""
-    graph = histories(network, costs, origin, start)
-    begin = next(iter(graph))
-    for last in [node for node in graph if node and node is not begin and network.heads[node[-1]] == destination]:
+    graph = histories(network).copy()
+    for _, _, data in graph.edges(data=True):
+        data["weight"] = float(costs[data["edge"]])
+    for last in [node for node in graph if node[-1] >= 0 and network.heads[node[-1]] == destination]:
         graph.remove_edges_from(list(graph.out_edges(last)))
         graph.add_edge(last, "there", weight=0.0)
-    if "there" in graph:
-        for nodes in nx.shortest_simple_paths(graph, begin, "there", "weight"):
+    try:
+        for nodes in nx.shortest_simple_paths(graph, (-1 - origin,), "there", "weight"):
             yield nx.path_weight(graph, nodes, "weight"), tuple(node[-1] for node in nodes[1:-1])
+    except nx.NetworkXNoPath:
+        return
 
 
-def quickest(network: rs.RoadNetwork, costs: Floats, origin: int, destination: int, start: Way = ()) -> float:
-    """The cost of the cheapest walk, inf where there is none."""
-    return next(walks(network, costs, origin, destination, start), (np.inf, ()))[0]
+def quickest(network: rs.RoadNetwork, costs: Floats, origin: int, destination: int, driven: Way = ()) -> float:
+    """The cost of the cheapest walk, from where one is who has driven some edges; inf where there is none."""
+
+    def weight(_: Way, __: Way, data: dict[str, int]) -> float | None:
+        cost = float(costs[data["edge"]])
+        return cost if np.isfinite(cost) else None
+
+    reached = nx.single_source_dijkstra_path_length(
+        histories(network), place_of(network, origin, driven), weight=weight
+    )
+    return min(
+        (cost for node, cost in reached.items() if node[-1] >= 0 and network.heads[node[-1]] == destination),
+        default=np.inf,
+    )

@@ -125,18 +125,18 @@ def test_a_path_uses_no_edge_twice_even_where_that_would_be_quicker() -> None:
     for tail, head, seconds in (("o", "a", 1), ("a", "b", 1), ("b", "d", 1), ("b", "a", 1), ("o", "d", 99)):
         graph.add_edge(tail, head, free_flow_s=float(seconds))
     network = rs.RoadNetwork.from_networkx(graph)
-    edge = {(network.labels[t], network.labels[h]): e for e, (t, h) in enumerate(zip(network.tails, network.heads))}
-    whole = tuple(edge[pair] for pair in (("o", "a"), ("a", "b"), ("b", "d")))
-    network = replace(network, banned_ways=(whole,))
+    labels = [network.labels[node] for node in (*network.tails, *network.heads)]
+    edge = {tail + head: e for e, (tail, head) in enumerate(zip(labels[:5], labels[5:], strict=True))}
+    network = replace(network, banned_ways=((edge["oa"], edge["ab"], edge["bd"]),))
     start, goal = network.node_index("o"), network.node_index("d")
     costs = network.free_flow_s
     assert quickest(network, costs, start, goal) == 5.0, "o a b a b d"
-    assert shortest_path(network.graph, costs, start, goal).tolist() == [edge["o", "d"]]
-    assert [path.tolist() for path in k_shortest(network.graph, costs, start, goal, 5)] == [[edge["o", "d"]]]
-    assert [path.tolist() for path in penalty_paths(network.graph, costs, start, goal, 2)] == [[edge["o", "d"]]]
+    assert shortest_path(network.graph, costs, start, goal).tolist() == [edge["od"]]
+    assert [path.tolist() for path in k_shortest(network.graph, costs, start, goal, 5)] == [[edge["od"]]]
+    assert [path.tolist() for path in penalty_paths(network.graph, costs, start, goal, 2)] == [[edge["od"]]]
     distances, parents = shortest_tree(network.graph, costs, start)
     assert distances[goal] == 5.0, "a vehicle may do what a path of a round may not"
-    assert trace(network.graph, parents, goal).tolist() == [edge[p] for p in ("oa", "ab", "ba", "ab", "bd") for p in [(p[0], p[1])]]
+    assert trace(network.graph, parents, goal).tolist() == [edge[way] for way in ("oa", "ab", "ba", "ab", "bd")]
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -187,9 +187,9 @@ def _trails(network: rs.RoadNetwork, origin: int, destination: int) -> list[tupl
         if driven and node == destination:
             found.append(driven)
         elif len(driven) < LONGEST:
-            for edge in np.flatnonzero(network.tails == node).tolist():
-                if edge not in driven and not driven_bans(network, (*driven, edge)[-4:]):
-                    waiting.append((network.heads[edge], (*driven, edge)))
+            onward = [edge for edge in np.flatnonzero(network.tails == node).tolist() if edge not in driven]
+            allowed = [(*driven, edge) for edge in onward if not driven_bans(network, (*driven, edge)[-4:])]
+            waiting += [(network.heads[way[-1]], way) for way in allowed]
     return found
 
 
@@ -228,7 +228,7 @@ def test_zones_keep_their_rule_and_need_no_bans() -> None:
 def test_a_closed_edge_is_closed_in_all_its_copies() -> None:
     network = streets(4, 3, 30, 10)
     usable = np.ones(network.n_edges, dtype=np.bool_)
-    usable[:: 7] = False
+    usable[::7] = False
     costs = np.where(usable, network.free_flow_s, np.inf)
     for origin, destination in ends(network):
         expected = quickest(network, costs, origin, destination)
