@@ -160,7 +160,7 @@ def _new_token(pattern: re.Pattern[bytes], old: bytes, rng: Rng, another: bytes)
 # ---- PBF ---------------------------------------------------------------------------------------------
 
 # Which fields of a message are messages themselves.
-_BLOCK: dict[int, Any] = {1: {}, 2: {1: {}, 2: {}, 3: {}}}
+_BLOCK: dict[int, Any] = {1: {}, 2: {1: {}, 2: {}, 3: {}, 4: {}}}
 _PACKED = (2, 3, 8, 9, 10)
 Fields = list[list[Any]]
 
@@ -424,7 +424,7 @@ def _pbf_files(folder: Path) -> list[Files]:
     if not source.exists():
         import osmium
 
-        source.write_text(osm_grid(), encoding="utf-8")
+        source.write_text(osm_grid(bans=True), encoding="utf-8")
         for i, options in enumerate(("pbf_compression=none", "pbf_dense_nodes=false", "pbf_compression=zlib")):
             target = osmium.io.File(str(folder / f"{i}.osm.pbf"), f"pbf,{options}")
             with osmium.SimpleWriter(target) as writer:
@@ -434,7 +434,7 @@ def _pbf_files(folder: Path) -> list[Files]:
 
 
 def _xml_files(_: Path) -> list[Files]:
-    text = osm_grid().encode()
+    text = osm_grid(bans=True).encode()
     return [{"roads.osm": text}, {"roads.osm.gz": gzip.compress(text)}, {"roads.osm.bz2": bz2.compress(text)}]
 
 
@@ -500,6 +500,8 @@ def _gmns_files(_: Path) -> list[Files]:
 
 def _sumo_files(_: Path) -> list[Files]:
     shifted = CROSSROADS.replace('netOffset="100.00,-200.00"', 'netOffset="-691000.00,-5335000.00"')
+    banned = '<param key="turns" value="left in"/><param key="banned_ways" value="left side,left side out"/>'
+    shifted = shifted.replace('<param key="origin" value="hand"/>', banned)
     projected = shifted.replace('projParameter="!"', f'projParameter="{UTM}"').encode()
     return [
         {"roads.net.xml": CROSSROADS.encode()},

@@ -121,6 +121,8 @@ def test_no_kernel_looks_outside_its_buffer(span: tuple[int, int]) -> None:
         lambda: wire.delta_values(buffer, *span),
         lambda: wire.plain_nodes(buffer, spans, 1, 2),
         lambda: wire.dense_tagged(buffer, *span, 3, 1, 2),
+        lambda: wire.relations_with(buffer, spans, 1, 2),
+        lambda: wire.plain_values(buffer, *span),
         lambda: wire.ways_with(buffer, spans, np.array([-1, 0, -1], dtype=np.int64), 1),
         lambda: wire.delta_lists(buffer, spans, 3),
     ):
@@ -135,3 +137,59 @@ def test_a_blob_that_states_two_sizes_is_refused(tmp_path: Path) -> None:
     (tmp_path / "n.osm.pbf").write_bytes(pbf() + struct.pack(">I", len(header)) + header + packed)
     with pytest.raises(NetworkError, match="field 2 is stated twice"):
         RoadNetwork.from_osm(tmp_path / "n.osm.pbf")
+
+
+# A relation of type restriction whose lists are `lists`: keys, values, roles, ids and kinds of members.
+RESTRICTED = field(1, b"".join(field(1, text) for text in (b"", b"type", b"restriction", b"no_u_turn", b"from")))
+
+
+def relation(**lists: bytes | int) -> bytes:
+    whole: dict[str, bytes | int] = {"keys": b"\x01\x02", "values": b"\x02\x03", "roles": b"\x04"}
+    whole |= {"ids": zigzag(7), "kinds": b"\x01", **lists}
+    numbers = {"keys": 2, "values": 3, "roles": 8, "ids": 9, "kinds": 10}
+    inside = b"".join(field(numbers[name], content) for name, content in whole.items())
+    return pbf(RESTRICTED + field(2, field(4, field(1, 1) + inside)))
+
+
+@pytest.mark.parametrize(
+    ("lists", "message"),
+    [
+        ({"roles": 5}, "a number stands where a list belongs|one list each"),
+        ({"ids": 5}, "a number stands where a list belongs"),
+        ({"kinds": FAR}, "a number stands where a list belongs"),
+        ({"keys": b"\x01"}, "not as many values as keys"),
+        ({"values": b"\x02\x63"}, "points to a text that is not there"),
+        ({"roles": b"\x63"}, "points to a text that is not there"),
+        ({"roles": b"\x04\x04"}, "not as many roles as members"),
+        ({"kinds": b"\x03"}, "neither node, way nor relation"),
+        ({"ids": b"\x80"}, "a number breaks off"),
+    ],
+)
+def test_a_damaged_relation_is_refused(lists: dict[str, bytes | int], message: str, tmp_path: Path) -> None:
+    (tmp_path / "n.osm.pbf").write_bytes(relation(**lists))
+    with pytest.raises(NetworkError, match=rf"n\.osm\.pbf byte \d+: the blob there is damaged: .*({message})"):
+        RoadNetwork.from_osm(tmp_path / "n.osm.pbf")
+
+
+def test_a_whole_relation_is_read_and_counted(tmp_path: Path) -> None:
+    ways = pbf(dense())
+    (tmp_path / "n.osm.pbf").write_bytes(ways + relation()[len(pbf()) :])
+    network = RoadNetwork.from_osm(tmp_path / "n.osm.pbf")
+    assert network.left_out["turn restrictions that are incomplete"] == 1
+
+
+def test_the_beginning_of_a_block_is_read_with_care() -> None:
+    block = TEXTS + field(2, field(2, field(1, PLACES[1])))
+    for content, said in (
+        (block + bytes(30), False),
+        (block[:-1], False),
+        (TEXTS + field(2, field(3, b"")), False),
+        (field(2, field(2, field(1, PLACES[1]))), False),
+        (b"", False),
+        (TEXTS + field(2, field(2, bytes(100))), True),
+        (TEXTS + field(2, field(2, bytes(100))) + field(2, WAY), False),
+        (TEXTS + field(2, field(2, bytes(100)) + WAY), False),
+    ):
+        buffer = np.frombuffer(content, dtype=np.uint8)
+        assert wire.only_dense(buffer, len(content)) == said
+        assert not wire.only_dense(buffer, len(content) + 1)
