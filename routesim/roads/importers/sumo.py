@@ -21,10 +21,10 @@ from pathlib import Path
 
 import numpy as np
 
-from routesim.arrays import Floats, Ints
+from routesim.arrays import Bools, Floats, Ints
 from routesim.errors import NetworkError
 from routesim.roads.columns import IMPUTED_BITS
-from routesim.roads.edits import largest_component_nodes
+from routesim.roads.edits import connected_nodes
 from routesim.roads.importers.assemble import EdgeNumbers, Edges, Lines, Nodes, assemble
 from routesim.roads.importers.bans import Bans, missing_connections
 from routesim.roads.importers.files import existing_file, reads_files
@@ -110,8 +110,14 @@ def read_sumo(
 
 
 def _largest(net: SumoNet) -> SumoNet:
+    """Keep the largest component, as `RoadNetwork.largest_component` does."""
+    while not (kept := connected_nodes(net.network)).all():
+        net = _part(net, kept)
+    return net
+
+
+def _part(net: SumoNet, kept: Bools) -> SumoNet:
     network = net.network
-    kept = largest_component_nodes(network.n_nodes, network.tails, network.heads)
     edges = np.flatnonzero(kept[network.tails] & kept[network.heads])
     if len(edges) == 0:
         raise NetworkError("no road leads from any junction to another and back; leave largest_component False")

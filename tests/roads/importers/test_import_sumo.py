@@ -1,10 +1,12 @@
 """SUMO nets are read as they are: lanes for cars, lines in degrees, programmes of signals; mistakes are named."""
 
+import dataclasses
 import gzip
 import re
 import subprocess
 import warnings
 from importlib.util import find_spec
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -15,10 +17,12 @@ from sumo_nets import CROSSROADS, UTM, needs_sumo
 
 import routesim as rs
 from routesim.errors import IncompleteSignalsWarning, NetworkError
+from routesim.roads.edits import largest_component_nodes
 from routesim.roads.importers import read_network
 from routesim.roads.importers.bans import missing_connections
 from routesim.roads.importers.sumo import read_sumo
 from routesim.roads.importers.sumo_export import find_netconvert
+from routesim.roads.shortest import shortest_tree, trace
 
 
 def written(folder: Path, text: str = CROSSROADS) -> Path:
@@ -282,8 +286,11 @@ def sumo_rl_net(name: str) -> Path:
     ("city", "name", "missing", "movements"), [("cologne", "cologne8", 1, 99), ("ingolstadt", "ingolstadt21", 53, 156)]
 )
 def test_real_nets_beside_the_cities_that_were_made_of_them(city: str, name: str, missing: int, movements: int) -> None:
-    net = read_sumo(sumo_rl_net(name), largest_component=True)
-    network, bundled = net.network, rs.load_city(city)
+    whole = read_sumo(sumo_rl_net(name))
+    # Of the bundled place all roads are kept, also those that nobody gets to without a banned turn.
+    kept = largest_component_nodes(whole.network.n_nodes, whole.network.tails, whole.network.heads)
+    edges = kept[whole.network.tails] & kept[whole.network.heads]
+    network, bundled = whole.network.subnetwork(edges, nodes=kept), rs.load_city(city)
     assert (network.n_nodes, network.n_edges) == (bundled.n_nodes, bundled.n_edges)
     for column in ("tails", "heads", "lanes", "signals"):
         np.testing.assert_array_equal(getattr(network, column), getattr(bundled, column))
@@ -291,10 +298,28 @@ def test_real_nets_beside_the_cities_that_were_made_of_them(city: str, name: str
     np.testing.assert_allclose(network.x, bundled.x, atol=1e-6)
     np.testing.assert_allclose(network.y, bundled.y, atol=1e-6)
     assert (network.length_m <= bundled.length_m + 1).mean() > 0.9, "SUMO's lanes end at the rim of junctions"
-    whole = read_sumo(sumo_rl_net(name))
+    assert (network.bans, network.bans_known) == (bundled.bans, bundled.bans_known)
     turns = whole.missing_connections()
     assert (whole.network.heads[turns[:, 1]] != whole.network.tails[turns[:, 0]]).sum() == missing
     times = whole.network.signal_times
     assert len(set(zip(times.edge.tolist(), times.to.tolist(), strict=True))) == movements
     known = np.unique(whole.network.heads[times.edge])
     assert whole.network.signals[known].all()
+
+
+def test_routes_of_a_real_net_take_no_turn_that_sumo_does_not_connect() -> None:
+    net = read_sumo(sumo_rl_net("ingolstadt21"))
+    network, joined = net.network, set(map(tuple, net.connections.tolist()))
+    free = dataclasses.replace(network, banned_turns=np.empty((0, 2), dtype=np.int32))
+    illegal = {}
+    for name, roads in (("with bans", network), ("without", free)):
+        rng, turns = np.random.default_rng(0), []
+        for origin, destination in rng.integers(0, network.n_nodes, (200, 2)).tolist():
+            times, parents = shortest_tree(roads.graph, roads.free_flow_s, origin)
+            if np.isfinite(times[destination]):
+                path = trace(roads.graph, parents, destination)
+                turns += list(pairwise(path.tolist()))
+        assert len(turns) > 3000
+        illegal[name] = sum(turn not in joined for turn in turns)
+    assert illegal["with bans"] == 0
+    assert illegal["without"] > 10
