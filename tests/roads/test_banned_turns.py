@@ -104,6 +104,33 @@ def test_a_node_that_is_left_by_a_banned_turn_only_is_not_in_the_component() -> 
     assert set(no_way_on.largest_component().labels) == {"b", "c"}
 
 
+def test_merged_junctions_keep_the_bans_of_the_turns_that_they_are_made_of() -> None:
+    # Two roads, in1 -> p -> out1 and in2 -> q -> out2, and short links p -> q and q -> p between them.
+    rows = [("in1", "p", 90), ("p", "out1", 90), ("in2", "q", 90), ("q", "out2", 90), ("p", "q", 5), ("q", "p", 5)]
+    graph = nx.MultiDiGraph()
+    for tail, head, length in rows:
+        graph.add_edge(tail, head, free_flow_s=float(length), length=float(length))
+    network = rs.RoadNetwork.from_networkx(graph)
+    labels = [network.labels[node] for node in (*network.tails, *network.heads)]
+    edge = {f"{tail} {head}": e for e, (tail, head) in enumerate(zip(labels[:6], labels[6:], strict=True))}
+
+    def merged(bans: list[tuple[str, ...]]) -> list[str]:
+        banned = with_bans(network, [tuple(edge[name] for name in way) for way in bans])
+        found = banned.consolidate(tolerance_m=10.0)
+        assert found.n_edges == 4
+        of = [found.labels[v] for v in found.tails], [found.labels[v] for v in found.heads]
+        assert not found.banned_ways
+        return [f"{of[0][a]} {of[1][b]}" for a, b in found.banned_turns.tolist()]
+
+    assert merged([]) == []
+    assert merged([("in1 p", "p out1")]) == ["in1 out1"]
+    assert merged([("in1 p", "p q")]) == ["in1 out2"], "over the link p -> q there was no other way to out2"
+    assert merged([("in1 p", "p q", "q out2")]) == ["in1 out2"]
+    assert merged([("p q", "q out2")]) == ["in1 out2"]
+    assert merged([("in1 p", "p q", "q p")]) == [], "who may not turn round has lost nothing that he could reach so"
+    assert merged([("in2 q", "q out2")]) == ["in2 out2"]
+
+
 # ---- searches
 
 
