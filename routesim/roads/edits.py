@@ -12,6 +12,7 @@ from routesim.roads.columns import EDGE_NUMBERS
 from routesim.roads.importers.assemble import number_parallel
 from routesim.roads.network import RoadNetwork
 from routesim.roads.signal_times import SignalTimes
+from routesim.roads.turns import allowed_turns
 
 if TYPE_CHECKING:
     from routesim.roads.graph import Graph
@@ -194,6 +195,16 @@ def _merged_bans(network: RoadNetwork, edges: Ints, inside: NDArray[np.bool_]) -
         if len(left) > 2 and not (inside[way[0]] or inside[way[-1]]):
             ways.append(left)
     return {"banned_turns": np.array(turns, dtype=np.int64).reshape(-1, 2), "banned_ways": tuple(ways)}
+
+
+def without_u_turns(network: RoadNetwork) -> RoadNetwork:
+    """Ban every turn back to the node that a link came from, unless there is no other turn from the link."""
+    edge, onto = allowed_turns(network)
+    back = (network.heads[onto] == network.tails[edge]) & (network.tails[edge] != network.heads[edge])
+    goes_on = np.zeros(network.n_edges, dtype=np.bool_)
+    goes_on[edge[~back]] = True
+    turns = np.column_stack((edge, onto))[back & goes_on[edge]]
+    return replace(network, banned_turns=np.concatenate((network.banned_turns, turns)))
 
 
 def _edges_into(network: RoadNetwork, edges: Ints, inside: NDArray[np.bool_]) -> Ints:

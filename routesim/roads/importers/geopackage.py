@@ -179,6 +179,7 @@ def _rebuild(tables: _PlainTables) -> RoadNetwork:
         name=header["name"],
         attribution=header["attribution"],
         left_out={},
+        turn_penalties=None,
         # Unknown numbers are NULL, which becomes NaN.
         **{column: np.array(edges[column], dtype=np.float64) for column in EDGE_NUMBERS},
     )
