@@ -186,6 +186,8 @@ def search(
         stamp[node] = settled
     steered = len(potential) > 0
     beyond = scale * potential[goal] if steered and goal >= 0 else 0.0
+    roads, extra_s = graph.roads, graph.extra_s
+    split, turns_cost = roads.shape[0] > 0, extra_s.shape[0] > 0
     stamp[origin], distance[origin], parent[origin] = seen, 0.0, -1
     size = push(keys, nodes, 0, 0.0, origin)
     while size > 0:
@@ -204,7 +206,7 @@ def search(
             head = graph.heads[arc]
             if stamp[head] == settled or (steered and potential[head] == np.inf):
                 continue
-            there = here + price_of(graph, costs, arc)
+            there = here + cost_of(costs, roads[arc] if split else arc) + (extra_s[arc] if turns_cost else 0.0)
             if stamp[head] == seen and there >= distance[head]:
                 continue
             key = there + max(0.0, scale * potential[head] - beyond) if steered else there
