@@ -26,7 +26,7 @@ from routesim.roads.shortest import (
     find,
     find_arcs,
     no_path,
-    road_of,
+    price_of,
     shortest_path,
     shortest_tree,
     tree,
@@ -53,7 +53,7 @@ def all_paths(graph: Graph, origin: int, destination: int, limit: int = 10_000) 
     The refusal is quick, since it takes only the proof that there are more, and no dead end is ever explored.
     """
     ones = checked(graph, np.ones(graph.n_edges), origin, destination)
-    return _ranked(graph, ones, origin, destination, _positive("limit", limit) + 1, limit)
+    return _ranked(graph.without_turn_costs(), ones, origin, destination, _positive("limit", limit) + 1, limit)
 
 
 def penalty_paths(
@@ -89,26 +89,31 @@ def penalty_paths(
         raise InputError(f"max_detour must be a finite fraction of at least 0, got {max_detour}")
     work = Workspace.build(graph)
     to_go, _ = tree(graph.reverse(), true_costs, destination, work.no_potential, np.inf, work)
-    quickest = find(graph, true_costs, origin, destination, to_go, NOWHERE, work)
-    if not quickest.size:
+    shortest, paths = float(to_go[origin]), list[Ints32]()
+    if shortest < np.inf and graph.memory > 1:  # the searches below may come upon a path over an edge twice
+        paths = [find(graph, true_costs, origin, destination, to_go, NOWHERE, work)]
+        shortest = float(work.distance[destination])
+    if shortest == np.inf:
         raise no_path(origin, destination)
-    shortest = float(to_go[origin]) if graph.memory == 1 else _cost(true_costs, quickest)
     longest = float(np.nextafter((1 + max_detour) * shortest * (1 + ROUNDING), np.inf))
     from_origin, _ = tree(graph, true_costs, origin, to_go, longest, work)
     to_go[from_origin == np.inf] = np.inf  # these nodes are on no path within the limit
     penalised, ceiling = true_costs.copy(), true_costs * MAX_FACTOR
-    paths = [] if graph.memory == 1 else [quickest]  # else the first search may find one over an edge twice
+    found_cost = [shortest] * len(paths)
     for _ in range(ATTEMPTS * (wanted - len(paths))):
         arcs = find_arcs(graph, penalised, origin, destination, to_go, NOWHERE, work)
         found = _edges(graph, arcs)
         penalised[found] = np.minimum(penalised[found] * min(penalty, MAX_FACTOR), ceiling[found])
-        path = _edges(graph, straighten(graph, true_costs, arcs, STRETCH * shortest, to_go, work))
-        near = _cost(true_costs, path) < longest and _is_simple(graph, path)
+        arcs = straighten(graph, true_costs, arcs, STRETCH * shortest, to_go, work)
+        path, cost = _edges(graph, arcs), _arc_cost(graph, true_costs, arcs)
+        near = cost < longest and _is_simple(graph, path)
         if near and all(_differ(true_costs, path, kept, max_overlap) for kept in paths):
             paths.append(path)
+            found_cost.append(cost)
             if len(paths) == wanted:
                 break
-    return sorted(paths, key=lambda path: _cost(true_costs, path))
+    order = sorted(range(len(paths)), key=found_cost.__getitem__)
+    return [paths[place] for place in order]
 
 
 def _ranked(graph: Graph, costs: Floats, origin: int, destination: int, k: int, limit: float) -> list[Ints32]:
@@ -123,7 +128,7 @@ def _ranked(graph: Graph, costs: Floats, origin: int, destination: int, k: int, 
     best = find_arcs(graph, costs, origin, destination, to_go, NOWHERE, work)
     if not best.size:
         raise no_path(origin, destination)
-    queue = [(_cost(costs, _edges(graph, best)), next(serial), best, 0, -1)]
+    queue = [(_arc_cost(graph, costs, best), next(serial), best, 0, -1)]
     found: list[tuple[float, Ints32]] = []
     while queue and len(found) < k:
         cost, _, path, fixed, arc = heappop(queue)
@@ -133,7 +138,7 @@ def _ranked(graph: Graph, costs: Floats, origin: int, destination: int, k: int, 
                 continue
             rest = find_arcs(graph, costs, int(graph.heads[arc]), destination, to_go, graph.tails[start], work)
             path = np.concatenate((start, rest))
-            heappush(queue, (_cost(costs, _edges(graph, path)), next(serial), path, fixed + 1, -1))
+            heappush(queue, (_arc_cost(graph, costs, path), next(serial), path, fixed + 1, -1))
             continue
         edges = _edges(graph, path)
         if _is_simple(graph, edges):
@@ -154,6 +159,11 @@ def _ranked(graph: Graph, costs: Floats, origin: int, destination: int, k: int, 
 
 def _edges(graph: Graph, arcs: Ints32) -> Ints32:
     return graph.roads[arcs] if len(graph.roads) else arcs
+
+
+def _arc_cost(graph: Graph, costs: Floats, arcs: Ints32) -> float:
+    """Return the cost of a path of arcs, that of its turns included."""
+    return _cost(costs, _edges(graph, arcs)) + (float(graph.extra_s[arcs].sum()) if len(graph.extra_s) else 0.0)
 
 
 def _is_simple(graph: Graph, path: Ints32, *, so_far: bool = False) -> bool:
@@ -196,7 +206,7 @@ def _branches(
     for place, arc in enumerate(path):
         node = graph.tails[arc]
         work.stamp[node] = forbidden  # so far
-        spent[place + 1] = spent[place] + costs[road_of(graph, arc)]
+        spent[place + 1] = spent[place] + price_of(graph, costs, arc)
         room += graph.indptr[node + 1] - graph.indptr[node]
     bounds, places, arcs = np.empty(room), np.empty(room, dtype=np.int32), np.empty(room, dtype=np.int32)
     found, reached = 0, graph.heads[path[-1]]
@@ -206,13 +216,13 @@ def _branches(
             size -= 1
             node = work.nodes[size]
             for arc in reverse.out_edges[reverse.indptr[node] : reverse.indptr[node + 1]]:
-                tail, cost = graph.tails[arc], costs[road_of(graph, arc)]
+                tail, cost = graph.tails[arc], price_of(graph, costs, arc)
                 if work.stamp[tail] < flooded and not graph.no_through[tail] and cost < np.inf:
                     work.stamp[tail], work.nodes[size] = flooded, tail
                     size += 1
         reached = graph.tails[path[place]]
         for arc in graph.out_edges[graph.indptr[reached] : graph.indptr[reached + 1]]:
-            head, cost = graph.heads[arc], costs[road_of(graph, arc)]
+            head, cost = graph.heads[arc], price_of(graph, costs, arc)
             if work.stamp[head] == flooded and arc != path[place] and cost < np.inf:
                 bounds[found] = spent[place] + cost + to_go[head]
                 places[found], arcs[found] = place, arc

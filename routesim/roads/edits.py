@@ -1,7 +1,7 @@
 """Networks made of networks: a part of one, its largest component, its junctions consolidated."""
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,10 @@ from routesim.roads.columns import EDGE_NUMBERS
 from routesim.roads.importers.assemble import number_parallel
 from routesim.roads.network import RoadNetwork
 from routesim.roads.signal_times import SignalTimes
+from routesim.roads.turns import allowed_turns
+
+if TYPE_CHECKING:
+    from routesim.roads.graph import Graph
 
 
 def subnetwork(network: RoadNetwork, edges: NDArray[Any], nodes: NDArray[Any] | None = None) -> RoadNetwork:
@@ -117,6 +121,10 @@ def consolidate(network: RoadNetwork, tolerance_m: float) -> RoadNetwork:
     signals where any of its nodes has. It keeps a known programme if no movement of it begins or ends on a link that
     disappears, and no other node merged with it has signals without one. Nodes marked `no_through` and links of
     unknown length stay.
+
+    A turn at a merged junction is banned if nothing but bans kept those who came by the one link from the other: if a
+    way led there over links that disappear, and each such way was banned. A banned way stays banned without its links
+    that disappear, unless it began or ended with one: what it forbade depends on what is not told apart any more.
     """
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
@@ -160,8 +168,76 @@ def consolidate(network: RoadNetwork, tolerance_m: float) -> RoadNetwork:
         keys=number_parallel(new_tails, new_heads),
         shape_xy=shape_xy,
         shape_offsets=shape_offsets,
+        **_merged_bans(network, edges, inside),
         **_kept(network, edges),
     )
+
+
+def _merged_bans(network: RoadNetwork, edges: Ints, inside: NDArray[np.bool_]) -> dict[str, Any]:
+    """Return the bans on the edges that are left when those `inside` merged junctions disappear."""
+    if not network.bans:
+        return {}
+    from routesim.roads.graph import Graph  # late: it compiles
+
+    numbers = _numbers(network, edges)
+    # Bans can concern those only who come by an edge that one names, or over links of which one names one.
+    concerned = np.unique([edge for way in network.bans for edge in way[:-1]])
+    into = _edges_into(network, concerned[inside[concerned]], inside)
+    arrivals = np.union1d(concerned[~inside[concerned]], into[~inside[into]])
+    free = Graph.build(network.tails, network.heads, network.n_nodes)
+    turns = []
+    for edge in arrivals.tolist():
+        onto = _turns_onto(free, edge, inside) - _turns_onto(network.graph, edge, inside)
+        turns += [(numbers[edge], numbers[other]) for other in sorted(onto)]
+    ways = []
+    for way in network.banned_ways:
+        left = tuple(numbers[list(way)][~inside[list(way)]].tolist())
+        if len(left) > 2 and not (inside[way[0]] or inside[way[-1]]):
+            ways.append(left)
+    return {"banned_turns": np.array(turns, dtype=np.int64).reshape(-1, 2), "banned_ways": tuple(ways)}
+
+
+def without_u_turns(network: RoadNetwork) -> RoadNetwork:
+    """Ban every turn back to the node that a link came from, unless there is no other turn from the link."""
+    edge, onto = allowed_turns(network)
+    back = (network.heads[onto] == network.tails[edge]) & (network.tails[edge] != network.heads[edge])
+    goes_on = np.zeros(network.n_edges, dtype=np.bool_)
+    goes_on[edge[~back]] = True
+    turns = np.column_stack((edge, onto))[back & goes_on[edge]]
+    return replace(network, banned_turns=np.concatenate((network.banned_turns, turns)))
+
+
+def _edges_into(network: RoadNetwork, edges: Ints, inside: NDArray[np.bool_]) -> Ints:
+    """Return the edges from which these are reached over edges inside junctions."""
+    found = np.zeros(network.n_edges, dtype=np.bool_)
+    ahead = edges
+    while len(ahead):
+        nodes = np.zeros(network.n_nodes, dtype=np.bool_)
+        nodes[network.tails[ahead]] = True
+        new = nodes[network.heads] & ~found
+        found |= new
+        ahead = np.flatnonzero(new & inside)
+    return np.flatnonzero(found)
+
+
+def _turns_onto(graph: "Graph", edge: int, inside: NDArray[np.bool_]) -> set[int]:
+    """Return the edges onto which those who drove an edge can turn, over any edges inside the junction at its end.
+
+    They do not come back to where they entered the junction: a ban is none that turning round inside makes void.
+    """
+    onto: set[int] = set()
+    seen = {int(graph.after[edge] if len(graph.roads) else graph.heads[edge])}
+    waiting = list(seen)
+    while waiting:
+        place = waiting.pop()
+        for arc in graph.out_edges[graph.indptr[place] : graph.indptr[place + 1]].tolist():
+            road, head = int(graph.roads[arc]) if len(graph.roads) else arc, int(graph.heads[arc])
+            if not inside[road]:
+                onto.add(road)
+            elif head not in seen and not graph.no_through[head] and graph.heads[road] != graph.heads[edge]:
+                seen.add(head)
+                waiting.append(head)
+    return onto
 
 
 def _numbers(network: RoadNetwork, edges: Ints) -> Ints:

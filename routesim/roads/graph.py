@@ -10,13 +10,13 @@ and stands for the edge roads[arc]. Edges keep their numbers: for e < n_edges, a
 nothing is banned, places are the nodes, arcs are the edges, and the arrays that translate are empty.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from routesim.arrays import Bools, Ints32
+from routesim.arrays import Bools, Floats, Ints, Ints32
 from routesim.errors import InputError
 from routesim.kernels import kernel
 from routesim.roads.turns import split_nodes
@@ -30,7 +30,8 @@ class Graph(NamedTuple):
     copies: its own arcs are for trips that start or end there, those of its copies for trips that pass through.
 
     `after[e]` is the place of those who drove edge e, whatever they drove before; what was driven more than `memory`
-    edges ago matters to no ban.
+    edges ago matters to no ban. `extra_s` is what an arc costs beside its edge, for the turn onto it; it is empty where
+    turns cost nothing.
     """
 
     indptr: NDArray[np.int64]
@@ -42,6 +43,7 @@ class Graph(NamedTuple):
     copy_of: Ints32
     after: Ints32
     memory: int
+    extra_s: Floats
 
     @classmethod
     def build(
@@ -52,11 +54,13 @@ class Graph(NamedTuple):
         *,
         no_through: ArrayLike | None = None,
         banned: Sequence[Sequence[int]] = (),
+        turn_s: Callable[[Ints, Ints], Floats] | None = None,
     ) -> "Graph":
         """Index the edges tails[e] -> heads[e] between the nodes 0 … n_nodes - 1.
 
-        Each of `banned` names two or more edges that must not follow each other as a whole. All arrays are writable,
-        whatever was given: a read-only one would be another type to the compiler.
+        Each of `banned` names two or more edges that must not follow each other as a whole. `turn_s` says what turns
+        from some edges onto others cost. All arrays are writable, whatever was given: a read-only one would be another
+        type to the compiler.
         """
         from_nodes, to_nodes = _end_nodes("tails", tails, n_nodes), _end_nodes("heads", heads, n_nodes)
         if from_nodes.size != to_nodes.size:
@@ -66,12 +70,22 @@ class Graph(NamedTuple):
             raise InputError(f"no_through must have one entry a node ({n_nodes}), got shape {barred.shape}")
         indptr, out_edges = sort_by(from_nodes, np.ones(from_nodes.size, dtype=np.bool_), n_nodes)
         none = np.empty(0, dtype=np.int32)
-        if not len(banned):
-            return cls(indptr, out_edges, from_nodes, to_nodes, barred, none, none, none, 1)
-        split = split_nodes(indptr, out_edges, from_nodes, to_nodes, barred, banned)
+        if not len(banned) and turn_s is None:
+            return cls(indptr, out_edges, from_nodes, to_nodes, barred, none, none, none, 1, np.empty(0))
+        split = split_nodes(indptr, out_edges, from_nodes, to_nodes, barred, banned, each_edge=turn_s is not None)
         n_places = n_nodes + len(split.copy_of)
         indptr, out_edges = sort_by(split.tails, np.ones(split.tails.size, dtype=np.bool_), n_places)
-        return cls(indptr, out_edges, *split, max(map(len, banned)) - 1)
+        extra_s = np.empty(0)
+        if turn_s is not None:
+            came_by = np.concatenate((np.full(n_nodes, -1), split.came_by))[split.tails]
+            turns = came_by >= 0
+            extra_s = np.zeros(len(split.tails))
+            extra_s[turns] = turn_s(came_by[turns], split.roads[turns].astype(np.int64))
+        return cls(indptr, out_edges, *split[:-1], max(map(len, banned), default=2) - 1, extra_s)
+
+    def without_turn_costs(self) -> "Graph":
+        """Return the same with turns that cost nothing; bans stay."""
+        return self._replace(extra_s=np.empty(0))
 
     @property
     def n_places(self) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,7 @@ from routesim.errors import NetworkError
 from routesim.roads.columns import IMPUTED_BITS, check, index_labels
 from routesim.roads.places import GEOGRAPHIC, NodeTree, nearest_node
 from routesim.roads.signal_times import SignalTimes
+from routesim.roads.turns import TurnPenalties
 
 if TYPE_CHECKING:
     import geopandas as gpd
@@ -46,7 +47,8 @@ class RoadNetwork:
 
     Turns: `banned_turns` has a row (edge in, edge out) for each turn that may not be taken, and `banned_ways` a tuple
     for each way of three or more edges that may not be driven as a whole. Everything that searches or takes paths
-    keeps to them. `bans_known` is False where the source could not say which turns are banned.
+    keeps to them. `bans_known` is False where the source could not say which turns are banned. `turn_penalties` are
+    seconds that searches add for turns, see `with_turn_penalties`.
 
     `left_out` counts what the import of OpenStreetMap data did not take, such as ways closed to cars. It is kept in
     .npz files only, and two networks are equal whatever it says.
@@ -86,6 +88,7 @@ class RoadNetwork:
     banned_turns: Ints32 = field(default_factory=lambda: np.empty((0, 2), dtype=np.int32))
     banned_ways: tuple[tuple[int, ...], ...] = ()
     bans_known: bool = True
+    turn_penalties: TurnPenalties | None = None
     left_out: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -94,6 +97,8 @@ class RoadNetwork:
         if not isinstance(self.signal_times, SignalTimes):
             raise NetworkError(f"signal_times must be SignalTimes, got {type(self.signal_times).__name__}")
         self.signal_times.check_roads(self.tails, self.heads, self.signals)
+        if not isinstance(self.turn_penalties, TurnPenalties | None):
+            raise NetworkError(f"turn_penalties must be TurnPenalties, got {type(self.turn_penalties).__name__}")
         self._freeze()
 
     def _freeze(self) -> None:
@@ -135,7 +140,9 @@ class RoadNetwork:
         """The roads as the graph that searches run on; made once."""
         from routesim.roads.graph import Graph  # late: it compiles, which a network that is only drawn can do without
 
-        return Graph.build(self.tails, self.heads, self.n_nodes, no_through=self.no_through, banned=self.bans)
+        turn_s = None if self.turn_penalties is None else self.turn_penalties.on(self)
+        n, zones = self.n_nodes, self.no_through
+        return Graph.build(self.tails, self.heads, n, no_through=zones, banned=self.bans, turn_s=turn_s)
 
     @property
     def bans(self) -> list[tuple[int, ...]]:
@@ -245,6 +252,18 @@ class RoadNetwork:
         from routesim.roads.edits import consolidate  # upward on purpose: see from_networkx
 
         return consolidate(self, tolerance_m)
+
+    def without_u_turns(self) -> RoadNetwork:
+        """Ban turning back to the node that a road came from, except at dead ends."""
+        from routesim.roads.edits import without_u_turns  # upward on purpose: see from_networkx
+
+        return without_u_turns(self)
+
+    def with_turn_penalties(
+        self, *, left_s: float = 0.0, right_s: float = 0.0, straight_s: float = 0.0, back_s: float = 0.0
+    ) -> RoadNetwork:
+        """Let searches add seconds for turns; they count as no travel time, and files do not keep them."""
+        return replace(self, turn_penalties=TurnPenalties(left_s, right_s, straight_s, back_s))
 
     # ---- in and out -----------------------------------------------------------------------------------
     # The readers and writers live in routesim.roads.importers, which builds on this module. The methods below

@@ -152,6 +152,15 @@ def road_of(graph: Graph, arc: int) -> int:
 
 
 @lean_part
+def price_of(graph: Graph, costs: Any, arc: int) -> float:
+    """Return what an arc costs: its edge, and the turn onto it."""
+    if graph.roads.shape[0] == 0:
+        return float(cost_of(costs, arc))
+    extra = graph.extra_s[arc] if graph.extra_s.shape[0] > 0 else 0.0
+    return float(cost_of(costs, graph.roads[arc]) + extra)
+
+
+@lean_part
 def search(
     graph: Graph,
     costs: Any,
@@ -177,6 +186,8 @@ def search(
         stamp[node] = settled
     steered = len(potential) > 0
     beyond = scale * potential[goal] if steered and goal >= 0 else 0.0
+    roads, extra_s = graph.roads, graph.extra_s
+    split, turns_cost = roads.shape[0] > 0, extra_s.shape[0] > 0
     stamp[origin], distance[origin], parent[origin] = seen, 0.0, -1
     size = push(keys, nodes, 0, 0.0, origin)
     while size > 0:
@@ -195,7 +206,7 @@ def search(
             head = graph.heads[arc]
             if stamp[head] == settled or (steered and potential[head] == np.inf):
                 continue
-            there = here + cost_of(costs, road_of(graph, arc))
+            there = here + cost_of(costs, roads[arc] if split else arc) + (extra_s[arc] if turns_cost else 0.0)
             if stamp[head] == seen and there >= distance[head]:
                 continue
             key = there + max(0.0, scale * potential[head] - beyond) if steered else there
@@ -212,7 +223,7 @@ def _relax(graph: Graph, costs: Any, node: int, parents: Ints32, work: Workspace
     distance, here = work.distance, work.distance[node]
     for slot in range(graph.indptr[node], graph.indptr[node + 1]):
         arc = graph.out_edges[slot]
-        head, there = graph.heads[arc], here + cost_of(costs, road_of(graph, arc))
+        head, there = graph.heads[arc], here + price_of(graph, costs, arc)
         if there < distance[head]:
             distance[head], parents[head] = there, arc
             size = push(work.keys, work.nodes, size, there, head)
@@ -243,7 +254,7 @@ def repair(graph: Graph, costs: Any, origin: int, parents: Ints32, work: Workspa
         while depth > 0:
             depth -= 1
             at = nodes[depth]
-            reached = reached + cost_of(costs, road_of(graph, parents[at]))
+            reached = reached + price_of(graph, costs, parents[at])
             distance[at] = reached
     size = 0
     for node in range(len(parents)):
@@ -358,6 +369,7 @@ def _without_repeats(
             graph.copy_of,
             graph.after,
             graph.memory,
+            graph.extra_s,
         )
         if not search(part, costs, origin, goal, potential, 1.0, blocked, least, work):
             continue
@@ -370,6 +382,7 @@ def _without_repeats(
             fewer = present.copy()
             fewer[without] = False
             open_sets.append(fewer)
+    work.distance[goal] = least
     return best
 
 

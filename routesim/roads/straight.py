@@ -5,7 +5,7 @@ import numpy as np
 from routesim.arrays import Floats, Ints32
 from routesim.kernels import kernel
 from routesim.roads.graph import Graph
-from routesim.roads.shortest import ROUNDING, Workspace, road_of, search, trace_arcs
+from routesim.roads.shortest import ROUNDING, Workspace, price_of, search, trace_arcs
 
 
 @kernel
@@ -20,8 +20,8 @@ def straighten(graph: Graph, costs: Floats, path: Ints32, stretch: float, to_go:
         changed, first = False, 0
         while first < len(path):
             cost, last, following = 0.0, first, first + 1
-            while last < len(path) and cost + costs[road_of(graph, path[last])] <= 2 * stretch:
-                cost += costs[road_of(graph, path[last])]
+            while last < len(path) and cost + price_of(graph, costs, path[last]) <= 2 * stretch:
+                cost += price_of(graph, costs, path[last])
                 last += 1
                 if cost <= stretch:
                     following = last

@@ -290,7 +290,7 @@ class WholeGraph(ActionSet):
     paths: ClassVar[None] = None  # type: ignore[misc]  # nobody lists them
 
     def __init__(self, network: RoadNetwork, origin: int, destination: int) -> None:
-        graph, ends = network.graph, (origin, destination)
+        graph, ends = network.graph.without_turn_costs(), (origin, destination)
         self._set(edges=np.arange(network.n_edges), graph=graph, ends=ends, network=network)
         self._set(parts=(ends,), longest=graph.most_edges)
 

@@ -49,7 +49,9 @@ def paths_between(
     if len(paths) < k:
         found = f"{len(paths)} of {k} paths were found from node {named}"
         warnings.warn(f"{found} with method {method!r}", FewerPathsWarning, stacklevel=3)
-    return [path.tolist() for path in sorted(paths, key=lambda path: float(free_flow_s[path].sum()))]
+    if method == "all" or network.turn_penalties is None:
+        paths = sorted(paths, key=lambda path: float(free_flow_s[path].sum()))
+    return [path.tolist() for path in paths]
 
 
 def checked_paths(paths: Iterable[Sequence[int]], network: RoadNetwork | None) -> tuple[tuple[int, ...], ...]:

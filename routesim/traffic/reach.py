@@ -29,7 +29,7 @@ def check_reachable(network: RoadNetwork, origins: Ints32, destinations: Ints32)
 
 def times_to_go(network: RoadNetwork, goals: NDArray[np.integer]) -> Iterator[Floats]:
     """Yield, for each goal, the time to it from every place of the graph (every node first) on empty roads."""
-    reverse, work = network.graph.reverse(), Workspace.build(network.graph)
+    reverse, work = network.graph.without_turn_costs().reverse(), Workspace.build(network.graph)
     costs = network.free_flow_s.copy()  # writable: a read-only array would be another type to the compiler
     for goal in goals.tolist():
         yield tree(reverse, costs, goal, work.no_potential, np.inf, work)[0]

@@ -17,6 +17,7 @@ from routesim.roads.drivable import banned_on, drivable, has_needless_loop
 from routesim.roads.edits import connected_nodes
 from routesim.roads.graph import Graph
 from routesim.roads.shortest import shortest_path, shortest_tree, trace
+from routesim.roads.turns import allowed_turns
 
 SEEDS = range(6)
 LONGEST = 9
@@ -102,6 +103,51 @@ def test_a_node_that_is_left_by_a_banned_turn_only_is_not_in_the_component() -> 
     assert network.labels == ("a", "b", "c")
     assert connected_nodes(network).all()
     assert set(no_way_on.largest_component().labels) == {"b", "c"}
+
+
+def test_drivers_turn_back_at_dead_ends_only() -> None:
+    both = [("a", "b"), ("b", "c"), ("b", "d")]  # a street that forks at b; a, c and d are dead ends
+    graph = nx.MultiDiGraph()
+    for tail, head in both + [(head, tail) for tail, head in both]:
+        graph.add_edge(tail, head, free_flow_s=1.0)
+    network = rs.RoadNetwork.from_networkx(graph)
+    strict = network.without_u_turns()
+    label = network.labels
+    turns = {(label[network.tails[a]], label[network.heads[b]]) for a, b in strict.banned_turns.tolist()}
+    assert turns == {("a", "a"), ("c", "c"), ("d", "d")}, "at b, whichever way one came"
+    assert strict.largest_component() is strict
+    turns_at_b = list(zip(*allowed_turns(network), strict=True))
+    ban = next((a, b) for a, b in turns_at_b if label[network.tails[a]] == label[network.heads[b]] == "a")
+    only_back = with_bans(network, [(ban[0], other) for other in np.flatnonzero(network.tails == 1) if other != ban[1]])
+    kept = only_back.without_u_turns()
+    assert ban not in set(map(tuple, kept.banned_turns.tolist())), "where all other turns are banned one may turn back"
+
+
+def test_merged_junctions_keep_the_bans_of_the_turns_that_they_are_made_of() -> None:
+    # Two roads, in1 -> p -> out1 and in2 -> q -> out2, and short links p -> q and q -> p between them.
+    rows = [("in1", "p", 90), ("p", "out1", 90), ("in2", "q", 90), ("q", "out2", 90), ("p", "q", 5), ("q", "p", 5)]
+    graph = nx.MultiDiGraph()
+    for tail, head, length in rows:
+        graph.add_edge(tail, head, free_flow_s=float(length), length=float(length))
+    network = rs.RoadNetwork.from_networkx(graph)
+    labels = [network.labels[node] for node in (*network.tails, *network.heads)]
+    edge = {f"{tail} {head}": e for e, (tail, head) in enumerate(zip(labels[:6], labels[6:], strict=True))}
+
+    def merged(bans: list[tuple[str, ...]]) -> list[str]:
+        banned = with_bans(network, [tuple(edge[name] for name in way) for way in bans])
+        found = banned.consolidate(tolerance_m=10.0)
+        assert found.n_edges == 4
+        of = [found.labels[v] for v in found.tails], [found.labels[v] for v in found.heads]
+        assert not found.banned_ways
+        return [f"{of[0][a]} {of[1][b]}" for a, b in found.banned_turns.tolist()]
+
+    assert merged([]) == []
+    assert merged([("in1 p", "p out1")]) == ["in1 out1"]
+    assert merged([("in1 p", "p q")]) == ["in1 out2"], "over the link p -> q there was no other way to out2"
+    assert merged([("in1 p", "p q", "q out2")]) == ["in1 out2"]
+    assert merged([("p q", "q out2")]) == ["in1 out2"]
+    assert merged([("in1 p", "p q", "q p")]) == [], "who may not turn round has lost nothing that he could reach so"
+    assert merged([("in2 q", "q out2")]) == ["in2 out2"]
 
 
 # ---- searches
@@ -259,3 +305,57 @@ def test_own_paths_over_a_ban_are_refused_by_name() -> None:
     over = with_bans(block(), [(2, 3, 4)])
     with pytest.raises(InputError, match="path 0 takes the banned way over the edges 2, 3, 4"):
         rs.ActionSet.from_paths(over, [(2, 3, 4, 1)])
+
+
+# ---- turn penalties
+
+
+def crossroads() -> rs.RoadNetwork:
+    """Streets in a square of 3 x 3 junctions, 100 m apart, with places; every edge takes 10 s."""
+    graph = nx.grid_2d_graph(3, 3).to_directed()
+    for (x, y), data in graph.nodes(data=True):
+        data.update(x=100.0 * x, y=100.0 * y)
+    for _, _, data in graph.edges(data=True):
+        data["free_flow_s"] = 10.0
+    graph.graph["crs"] = "EPSG:32632"
+    return rs.RoadNetwork.from_networkx(graph)
+
+
+def turn_seconds(network: rs.RoadNetwork, path: list[int], left: float, right: float, back: float) -> float:
+    """What the turns of a path cost, by the cross product of its directions."""
+    step = np.column_stack(
+        (
+            network.x[network.heads[path]] - network.x[network.tails[path]],
+            network.y[network.heads[path]] - network.y[network.tails[path]],
+        )
+    )
+    cross = step[:-1, 0] * step[1:, 1] - step[:-1, 1] * step[1:, 0]
+    return left * (cross > 0).sum() + right * (cross < 0).sum() + back * (step[:-1] == -step[1:]).all(axis=1).sum()
+
+
+def test_penalties_guide_searches_and_path_sets_and_are_no_travel_time() -> None:
+    plain = crossroads()
+    network = plain.with_turn_penalties(left_s=7.0, right_s=3.0, back_s=50.0)
+    rng = np.random.default_rng(0)
+    bans = random_bans(plain, rng, 4, 2)
+    for roads in (network, with_bans(network, bans)):
+        everything = rs.ActionSet.between(roads, (0, 0), (2, 2), method="all").listed_paths
+        costs = sorted(
+            roads.free_flow_s[list(path)].sum() + turn_seconds(roads, list(path), 7.0, 3.0, 50.0) for path in everything
+        )
+        start, goal = roads.node_index((0, 0)), roads.node_index((2, 2))
+        assert_allclose(shortest_tree(roads.graph, roads.free_flow_s, start)[0][goal], costs[0])
+        ranked = k_shortest(roads.graph, roads.free_flow_s, start, goal, 6)
+        found = [roads.free_flow_s[path].sum() + turn_seconds(roads, path.tolist(), 7.0, 3.0, 50.0) for path in ranked]
+        assert_allclose(found, costs[:6])
+        assert penalty_paths(roads.graph, roads.free_flow_s, start, goal, 3)[0].tolist() in [p.tolist() for p in ranked]
+    demand = rs.Demand.from_trips({"origin": [(0, 0)], "destination": [(2, 2)], "departure_s": [0.0]})
+    for physics in ("window", "queue"):
+        traffic = rs.TrafficSimulator(network, demand, physics=physics).run(rs.GreedyRouter(), seed=0)
+        assert_allclose(traffic.travel_time_s, 40.0, rtol=1e-3)
+        assert_allclose(turn_seconds(network, traffic.path_edges[:4].tolist(), 7.0, 3.0, 50.0), 3.0)
+    assert rs.ActionSet.on_graph(network, (0, 0), (2, 2)).best(-network.free_flow_s) is not None
+    with pytest.raises(InputError, match="left_s must be"):
+        plain.with_turn_penalties(left_s=-1.0)
+    with pytest.raises(NetworkError, match="turn_penalties must be"):
+        replace(plain, turn_penalties=3.0)

@@ -6,7 +6,7 @@ import numpy as np
 
 from routesim.arrays import Bools, Floats, Ints, Ints32
 from routesim.roads.network import RoadNetwork
-from routesim.roads.turns import allowed_turns
+from routesim.roads.turns import STRAIGHT_ON, allowed_turns, angles, directions
 from routesim.traffic.engines import queue_state as core
 
 if TYPE_CHECKING:
@@ -122,27 +122,6 @@ def build_lines(found: Capacities, n_vehicles: int) -> core.VehicleLines:
     return core.VehicleLines(who, when, np.full(n_vehicles, -1, dtype=np.int32), np.zeros(n_vehicles))
 
 
-def directions(network: RoadNetwork) -> tuple[Floats, Floats]:
-    """Return the directions in which roads leave and arrive, in radians against the clock from the east; 0 unknown."""
-    start, end = network.shape_offsets[:-1], network.shape_offsets[1:]
-    drawn = end > start
-
-    def heading(first: Ints, second: Ints, from_node: Ints32, to_node: Ints32) -> Floats:
-        x, y = network.x, network.y
-        dx, dy = x[to_node] - x[from_node], y[to_node] - y[from_node]
-        if drawn.any():
-            line = network.shape_xy
-            dx[drawn] = line[second[drawn], 0] - line[first[drawn], 0]
-            dy[drawn] = line[second[drawn], 1] - line[first[drawn], 1]
-        if network.is_geographic:
-            dx = dx * np.cos(np.radians(y[from_node]))
-        return np.nan_to_num(np.arctan2(dy, dx))
-
-    leaves = heading(start, start + 1, network.tails, network.heads)
-    arrives = heading(end - 2, end - 1, network.tails, network.heads)
-    return leaves, arrives
-
-
 def turn_lanes(network: RoadNetwork, n_lanes: Ints, leaves: Floats, arrives: Floats) -> Ints32:
     """Return, for each road and each of right, straight and left, its first lane and the one after the last.
 
@@ -150,16 +129,15 @@ def turn_lanes(network: RoadNetwork, n_lanes: Ints, leaves: Floats, arrives: Flo
     both ways, each half of the lanes turns one way, the middle one both.
     """
     edge, to = allowed_turns(network)
-    turn = (leaves[to] - arrives[edge] + np.pi) % (2 * np.pi) - np.pi
-    quarter = np.pi / 4
+    turn = angles(leaves, arrives, edge, to)
 
     def any_of(which: Bools) -> Bools:
         found = np.zeros(network.n_edges, dtype=np.bool_)
         found[edge[which]] = True
         return found
 
-    straight = any_of(np.abs(turn) <= quarter)
-    right, left = any_of(turn < -quarter), any_of(turn > quarter)
+    straight = any_of(np.abs(turn) <= STRAIGHT_ON)
+    right, left = any_of(turn < -STRAIGHT_ON), any_of(turn > STRAIGHT_ON)
     lanes = np.zeros((network.n_edges, 6), dtype=np.int32)
     lanes[:, 1::2] = n_lanes[:, np.newaxis]
     both = right & left & ~straight

@@ -15,8 +15,9 @@ import numpy as np
 from routesim.arrays import Bools, Floats, Ints
 from routesim.roads.network import RoadNetwork
 from routesim.roads.signal_times import SignalTimes
+from routesim.roads.turns import directions
 from routesim.traffic.engines import queue_state as core
-from routesim.traffic.engines.queue_roads import Greens, directions
+from routesim.traffic.engines.queue_roads import Greens
 
 LOST_S = 5.0  # after each phase, in which the junction is cleared and nobody starts
 LEAST_SHARE = 0.2
