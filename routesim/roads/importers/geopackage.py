@@ -185,13 +185,7 @@ def _rebuild(tables: _PlainTables) -> RoadNetwork:
         attribution=header["attribution"],
         **_bans(banned, known=header.get("bans_known", False)).columns,
         left_out={},
-<<<<<<< HEAD
         **numbers,
-=======
-        turn_penalties=None,
-        # Unknown numbers are NULL, which becomes NaN.
-        **{column: np.array(edges[column], dtype=np.float64) for column in EDGE_NUMBERS},
->>>>>>> bans
     )
 
 
