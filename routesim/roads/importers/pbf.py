@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from routesim.arrays import Bools, Floats, Ints
 from routesim.errors import NetworkError
 from routesim.roads.importers.blobs import exactly, holds_only_nodes, unpacked, walk
+from routesim.roads.importers.restrictions import Member
 from routesim.roads.importers.wire import (
     delta_lists,
     delta_values,
@@ -42,7 +43,6 @@ _MOST_THREADS = 4
 _FEW_BLOBS = 4
 
 Bytes = NDArray[np.uint8]
-Member = tuple[str, int, str]  # "node", "way" or "relation", its id, its role
 _Result = TypeVar("_Result")
 
 

@@ -103,7 +103,7 @@ class Restrictions:
         """Return which pieces may not follow each other, given the ids of roads and points; count what bans nothing."""
         ways = {way for r in self.found for way in (*r.froms, *r.tos, *(r.via if r.by_ways else ()))}
         nodes = {node for r in self.found if not r.by_ways for node in r.via}
-        search = _Search(pieces, _numbers(way_ids, ways), _numbers(node_ids, nodes))
+        search = _PieceSearch(pieces, _numbers(way_ids, ways), _numbers(node_ids, nodes))
         bans: set[Way] = set()
         allowed: dict[Way, set[int]] = {}
         for restriction in self.found:
@@ -156,7 +156,7 @@ def _numbers(ids: Ints, wanted: set[int]) -> dict[int, int]:
     return dict(zip(ids[places[::-1]].tolist(), places[::-1].tolist(), strict=True))
 
 
-class _Search:
+class _PieceSearch:
     """Finds the pieces that restrictions are about."""
 
     def __init__(self, pieces: Pieces, roads: Mapping[int, int], points: Mapping[int, int]) -> None:
