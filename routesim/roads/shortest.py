@@ -186,8 +186,7 @@ def search(
         stamp[node] = settled
     steered = len(potential) > 0
     beyond = scale * potential[goal] if steered and goal >= 0 else 0.0
-    roads, extra_s = graph.roads, graph.extra_s
-    split, turns_cost = roads.shape[0] > 0, extra_s.shape[0] > 0
+    roads, extra_s, split, turns_cost = graph.roads, graph.extra_s, len(graph.roads) > 0, len(graph.extra_s) > 0
     stamp[origin], distance[origin], parent[origin] = seen, 0.0, -1
     size = push(keys, nodes, 0, 0.0, origin)
     while size > 0:
@@ -206,7 +205,10 @@ def search(
             head = graph.heads[arc]
             if stamp[head] == settled or (steered and potential[head] == np.inf):
                 continue
-            there = here + cost_of(costs, roads[arc] if split else arc) + (extra_s[arc] if turns_cost else 0.0)
+            if split:
+                there = here + cost_of(costs, roads[arc]) + (extra_s[arc] if turns_cost else 0.0)
+            else:
+                there = here + cost_of(costs, arc)
             if stamp[head] == seen and there >= distance[head]:
                 continue
             key = there + max(0.0, scale * potential[head] - beyond) if steered else there
@@ -329,10 +331,9 @@ def find(
     arcs = find_arcs(graph, costs, origin, goal, potential, blocked, work)
     if graph.memory > 1 and repeat_on(graph, arcs)[1] > 0:
         arcs = _without_repeats(graph, costs, origin, goal, potential, blocked, work)
-    path = np.empty(len(arcs), dtype=np.int32)
-    for place, arc in enumerate(arcs):
-        path[place] = road_of(graph, arc)
-    return path
+    for place in range(len(arcs) if len(graph.roads) > 0 else 0):
+        arcs[place] = graph.roads[arcs[place]]
+    return arcs
 
 
 @kernel
