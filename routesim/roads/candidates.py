@@ -202,11 +202,12 @@ def _branches(
     flooded = work.generation[0] + 2
     forbidden = flooded + 1
     work.generation[0] = flooded
+    plain = len(graph.roads) == 0
     room, spent = 0, np.zeros(len(path) + 1)
     for place, arc in enumerate(path):
         node = graph.tails[arc]
         work.stamp[node] = forbidden  # so far
-        spent[place + 1] = spent[place] + price_of(graph, costs, arc)
+        spent[place + 1] = spent[place] + (costs[arc] if plain else price_of(graph, costs, arc))
         room += graph.indptr[node + 1] - graph.indptr[node]
     bounds, places, arcs = np.empty(room), np.empty(room, dtype=np.int32), np.empty(room, dtype=np.int32)
     found, reached = 0, graph.heads[path[-1]]
@@ -216,13 +217,13 @@ def _branches(
             size -= 1
             node = work.nodes[size]
             for arc in reverse.out_edges[reverse.indptr[node] : reverse.indptr[node + 1]]:
-                tail, cost = graph.tails[arc], price_of(graph, costs, arc)
+                tail, cost = graph.tails[arc], costs[arc] if plain else price_of(graph, costs, arc)
                 if work.stamp[tail] < flooded and not graph.no_through[tail] and cost < np.inf:
                     work.stamp[tail], work.nodes[size] = flooded, tail
                     size += 1
         reached = graph.tails[path[place]]
         for arc in graph.out_edges[graph.indptr[reached] : graph.indptr[reached + 1]]:
-            head, cost = graph.heads[arc], price_of(graph, costs, arc)
+            head, cost = graph.heads[arc], costs[arc] if plain else price_of(graph, costs, arc)
             if work.stamp[head] == flooded and arc != path[place] and cost < np.inf:
                 bounds[found] = spent[place] + cost + to_go[head]
                 places[found], arcs[found] = place, arc

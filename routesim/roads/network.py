@@ -144,7 +144,7 @@ class RoadNetwork:
         n, zones = self.n_nodes, self.no_through
         return Graph.build(self.tails, self.heads, n, no_through=zones, banned=self.bans, turn_s=turn_s)
 
-    @property
+    @cached_property
     def bans(self) -> list[tuple[int, ...]]:
         """The banned turns and the banned ways in one list of edges that may not follow each other."""
         return [*map(tuple, self.banned_turns.tolist()), *self.banned_ways]

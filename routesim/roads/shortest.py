@@ -10,8 +10,8 @@ has a cost for each edge, and a NamedTuple of another module, registered with `p
 search comes to the edge, as the simulator does from its present counts.
 
 Where turns are banned, searches run on places and arcs (`routesim.roads.graph` says what these are): distances and
-parents are those of places, parents are arcs, and blocked nodes and potentials are of places too. Costs are asked of
-the edge that an arc stands for, and the paths that come out are edges. Without bans all this is one and the same.
+parents are of places, as are blocked nodes and potentials, and parents are arcs. Costs are asked of edges, of which
+the paths that come out are made. Without bans all this is one and the same.
 
 The parts that other kernels are made of, `search` and `repair` among them, are compiled into these and not kept on
 disk by themselves. After a change here, delete what is on disk of those kernels (CONTRIBUTING says how).
@@ -186,8 +186,7 @@ def search(
         stamp[node] = settled
     steered = len(potential) > 0
     beyond = scale * potential[goal] if steered and goal >= 0 else 0.0
-    roads, extra_s = graph.roads, graph.extra_s
-    split, turns_cost = roads.shape[0] > 0, extra_s.shape[0] > 0
+    roads, extra_s, split, turns_cost = graph.roads, graph.extra_s, len(graph.roads) > 0, len(graph.extra_s) > 0
     stamp[origin], distance[origin], parent[origin] = seen, 0.0, -1
     size = push(keys, nodes, 0, 0.0, origin)
     while size > 0:
@@ -206,7 +205,10 @@ def search(
             head = graph.heads[arc]
             if stamp[head] == settled or (steered and potential[head] == np.inf):
                 continue
-            there = here + cost_of(costs, roads[arc] if split else arc) + (extra_s[arc] if turns_cost else 0.0)
+            if split:
+                there = here + cost_of(costs, roads[arc]) + (extra_s[arc] if turns_cost else 0.0)
+            else:
+                there = here + cost_of(costs, arc)
             if stamp[head] == seen and there >= distance[head]:
                 continue
             key = there + max(0.0, scale * potential[head] - beyond) if steered else there
@@ -223,7 +225,8 @@ def _relax(graph: Graph, costs: Any, node: int, parents: Ints32, work: Workspace
     distance, here = work.distance, work.distance[node]
     for slot in range(graph.indptr[node], graph.indptr[node + 1]):
         arc = graph.out_edges[slot]
-        head, there = graph.heads[arc], here + price_of(graph, costs, arc)
+        price = cost_of(costs, arc) if graph.roads.shape[0] == 0 else price_of(graph, costs, arc)
+        head, there = graph.heads[arc], here + price
         if there < distance[head]:
             distance[head], parents[head] = there, arc
             size = push(work.keys, work.nodes, size, there, head)
@@ -271,8 +274,8 @@ def repair(graph: Graph, costs: Any, origin: int, parents: Ints32, work: Workspa
 def write_path(graph: Graph, parents: Ints32, goal: int, out: Ints32) -> int:
     """Write the edges of the path to `goal` to the start of `out`; return how many they are."""
     length = _write_arcs(graph, parents, goal, out)
-    for place in range(length):
-        out[place] = road_of(graph, out[place])
+    for place in range(length if graph.roads.shape[0] > 0 else 0):
+        out[place] = graph.roads[out[place]]
     return length
 
 
@@ -292,8 +295,8 @@ def _write_arcs(graph: Graph, parents: Ints32, goal: int, out: Ints32) -> int:
 def trace(graph: Graph, parents: Ints32, goal: int) -> Ints32:
     """Read the edges of the path to `goal` off the parents of a search or a tree."""
     arcs = trace_arcs(graph, parents, goal)
-    for place in range(len(arcs)):
-        arcs[place] = road_of(graph, arcs[place])
+    for place in range(len(arcs) if graph.roads.shape[0] > 0 else 0):
+        arcs[place] = graph.roads[arcs[place]]
     return arcs
 
 
@@ -329,10 +332,9 @@ def find(
     arcs = find_arcs(graph, costs, origin, goal, potential, blocked, work)
     if graph.memory > 1 and repeat_on(graph, arcs)[1] > 0:
         arcs = _without_repeats(graph, costs, origin, goal, potential, blocked, work)
-    path = np.empty(len(arcs), dtype=np.int32)
-    for place, arc in enumerate(arcs):
-        path[place] = road_of(graph, arc)
-    return path
+    for place in range(len(arcs) if len(graph.roads) > 0 else 0):
+        arcs[place] = graph.roads[arcs[place]]
+    return arcs
 
 
 @kernel
@@ -349,10 +351,7 @@ def repeat_on(graph: Graph, arcs: Ints32) -> tuple[int, int]:
 def _without_repeats(
     graph: Graph, costs: Floats, origin: int, goal: int, potential: Floats, blocked: Ints32, work: Workspace
 ) -> Ints32:
-    """Find the arcs of the cheapest path that uses no edge twice.
-
-    Where the cheapest path comes to an edge by two arcs, the one sought does without the one or without the other.
-    """
+    """Find the arcs of the cheapest path that uses no edge twice: of two arcs for one edge, it does without one."""
     present = np.zeros(len(graph.tails), dtype=np.bool_)
     present[graph.out_edges] = True
     best, least, open_sets = np.empty(0, dtype=np.int32), np.inf, [present]

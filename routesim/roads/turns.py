@@ -141,7 +141,9 @@ def split_nodes(
         return copies[key]
 
     place: dict[Way, int] = {}
-    is_split = ~no_through if each_edge else np.zeros(n_nodes, dtype=np.bool_)
+    is_split = np.zeros(n_nodes, dtype=np.bool_)
+    if each_edge:
+        is_split[heads] = ~no_through[heads]
     for memory, unusual in exceptions.items():
         is_split[heads[memory[-1]]] = True
         place[memory] = copy_at(memory[-1], unusual)
