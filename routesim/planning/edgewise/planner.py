@@ -12,6 +12,7 @@ from routesim.planning.edgewise.count_policy import CountPolicy, EvenUseModel, t
 from routesim.planning.edgewise.cycle_search import GraphCycles, PathCycles
 from routesim.planning.edgewise.edge_models import HistoryModel, MajorantModel
 from routesim.planning.edgewise.index_policy import EdgeValues, IndexPolicy
+from routesim.planning.edgewise.long_windows import LONGEST_WINDOW, LongWindowModel
 from routesim.planning.edgewise.prices import find_prices
 from routesim.planning.edgewise.recent_prices import certified_recent_bound, find_recent_prices
 from routesim.planning.edgewise.sharing import FlowSharing, PathSharing
@@ -87,7 +88,7 @@ def plan_paths(
     _check(rewards, paths.n_edges, window)
     merged, tables = merge_edges(paths, rewards)
     _check_warm(warm, merged.n_edges)
-    model, model_tables = _edge_model(tables, window, warm)
+    model, model_tables = _edge_model(tables, window, warm, tight_bound)
     start = None if warm is None else warm.prices
     sharing = PathSharing(merged, [])
     search = find_prices(merged, model_tables, model, sharing, start_prices=start, precision=precision)
@@ -146,6 +147,7 @@ def plan_graph(
     max_paths: int | None = None,
     rounds: int = 2_000,
     seed: int = 0,
+    tight_bound: bool = True,
 ) -> EdgewiseResult:
     """Plan over every path of a graph; `rewards` has a row an edge, a column a count, and none positive.
 
@@ -160,7 +162,7 @@ def plan_graph(
             "plan over a path set instead"
         )
     _check_warm(warm, graph.n_edges)
-    model, model_tables = _edge_model(rewards, window, warm)
+    model, model_tables = _edge_model(rewards, window, warm, tight_bound)
     cycles = GraphCycles(graph, rewards, window)
     single = graph.rates.size == 1
     ceiling = rewards.max(axis=1)
@@ -246,10 +248,13 @@ def _check_warm(warm: WarmStart | None, n_edges: int) -> None:
         )
 
 
-def _edge_model(rewards: Floats, window: int, warm: WarmStart | None) -> tuple[HistoryModel | MajorantModel, Floats]:
+def _edge_model(
+    rewards: Floats, window: int, warm: WarmStart | None, tight_bound: bool
+) -> tuple[HistoryModel | LongWindowModel | MajorantModel, Floats]:
     """Return the model of single edges for a window, and the reward table it reads."""
     if window > MAX_EXACT_WINDOW:
-        return MajorantModel(), rewards
+        tight = tight_bound and window <= LONGEST_WINDOW
+        return LongWindowModel(rewards) if tight else MajorantModel(), rewards
     patterns = None if warm is None else warm.patterns
     if window == 0:  # a window of one round whose count does not matter
         return HistoryModel(plain_window(1), patterns), np.repeat(rewards, 2, axis=1)
@@ -336,7 +341,7 @@ def _measured(result: EdgewiseResult, policies: list[_Candidate], rounds: int, s
     return replace(result, candidates=candidates)
 
 
-def _patterns(model: HistoryModel | MajorantModel, tables: Floats) -> Floats | None:
+def _patterns(model: HistoryModel | LongWindowModel | MajorantModel, tables: Floats) -> Floats | None:
     if not isinstance(model, HistoryModel):
         return None
     model.keep_useful(tables)
