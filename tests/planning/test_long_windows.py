@@ -30,7 +30,7 @@ def edge_table(kind: int, window: int, rng: np.random.Generator) -> Floats:
         return -np.floor(counts / rng.integers(1, 4)) - 1.0
     if kind == 4:
         return np.where(counts <= window // 2, -1.0, -1e6)
-    return 10.0 ** rng.uniform(-6, 6) * -(1 + 0.15 * (counts / max(1.0, window / 4)) ** 4)
+    return np.asarray(-(10.0 ** rng.uniform(-6, 6)) * (1 + 0.15 * (counts / max(1.0, window / 4)) ** 4))
 
 
 def a_price(table: Floats, rng: np.random.Generator) -> float:

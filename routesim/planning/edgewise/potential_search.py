@@ -127,7 +127,8 @@ class _Blocks:
     """A symmetric system of blocks where only neighbours are coupled, factorised."""
 
     def __init__(self, diagonal: Floats, upper: Floats) -> None:
-        self._factors, self._sides = [], []
+        self._factors: list[Floats] = []
+        self._sides: list[Floats] = []
         for place, block in enumerate(diagonal):
             if place:
                 side = solve_triangular(self._factors[-1], upper[place - 1], lower=True, check_finite=False)
@@ -137,7 +138,7 @@ class _Blocks:
 
     def solve(self, right: Floats) -> Floats:
         """Return the solution for a right side of shape (blocks, size)."""
-        ahead = []
+        ahead: list[Floats] = []
         for place, factor in enumerate(self._factors):
             side = right[place] - self._sides[place - 1].T @ ahead[-1] if place else right[place]
             ahead.append(solve_triangular(factor, side, lower=True, check_finite=False))

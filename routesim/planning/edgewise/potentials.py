@@ -34,7 +34,7 @@ def moves_of(rewards: Floats, prices: Floats, rates: Floats, most: int) -> Moves
 
     `prices` is minus infinity for a kind that has to use the edge and infinite for one that cannot; a kind that has to
     pays nothing. `most` may be less than the window where nobody has to, rewards never rise with the count, and a use
-    at a count of `most` gains nothing at any price: such a use can be left out, since no later one finds a higher count.
+    at a count of `most` gains nothing at any price: such a use can be left out, as no later one finds a higher count.
     """
     window = rewards.size - 1
     order = np.argsort(prices, kind="stable")

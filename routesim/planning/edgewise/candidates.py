@@ -1,0 +1,126 @@
+"""Policies worth trying at the prices found, and what they earn where several pairs make the future random."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from routesim.arrays import Floats, Ints
+from routesim.planning.edgewise.choices import PathSet, RoadGraph
+from routesim.planning.edgewise.count_policy import CountPolicy, EvenUseModel, tolls_at
+from routesim.planning.edgewise.edge_models import HistoryModel
+from routesim.planning.edgewise.index_policy import EdgeValues, IndexPolicy
+from routesim.planning.edgewise.pair_prices import PairPrices
+from routesim.planning.edgewise.prices import find_prices
+from routesim.planning.edgewise.sharing import FlowSharing, PathSharing
+from routesim.planning.edgewise.single_edge import (
+    MAX_EXACT_WINDOW,
+    UseHistories,
+    block_rewards,
+    block_window,
+    plain_window,
+)
+
+_BLOCKS = 12
+_BATCHES = 30
+_MAX_VALUES = 1 << 27  # numbers in the tables of edge values: 1 GB
+_PRECISE = 0.004  # standard error of a value, as a share of it, below which it is measured no longer
+_LONGEST = 8  # times the first run, at most
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A policy to try, the window it sees, and how many rounds one round of its play stands for."""
+
+    name: str
+    policy: IndexPolicy | CountPolicy
+    window: int
+    block: int = 1
+
+
+def policies(
+    choices: PathSet | RoadGraph,
+    rewards: Floats,
+    window: int,
+    prices: Floats,
+    sharing: PathSharing | FlowSharing,
+    precision: float,
+) -> list[Candidate]:
+    """Return greedy and the index policy.
+
+    Where histories are too many, fixed tolls and the index in blocks.
+    """
+    greedy = CountPolicy(choices, rewards, np.zeros(choices.n_edges), window)
+    found = [Candidate("greedy", greedy, window)]
+    tolled = int(np.count_nonzero(prices < rewards.max(axis=1)))
+    if window <= MAX_EXACT_WINDOW and tolled << window <= _MAX_VALUES:
+        histories = plain_window(max(1, window))
+        tables = np.repeat(rewards, 2, axis=1) if window == 0 else rewards
+        index = IndexPolicy(choices, tables, EdgeValues.at_prices(tables, prices, histories))
+        return [*found, Candidate("index", index, window)]
+    even = find_prices(choices, rewards, EvenUseModel(), sharing, precision=precision)
+    tolls = CountPolicy(choices, rewards, tolls_at(rewards, even.prices), window)
+    found.append(Candidate("tolls", tolls, window))
+    if choices.rates.size == 1:  # with several pairs nobody can be sent the same way for a whole block
+        histories = block_window(_BLOCKS)
+        tables = block_rewards(rewards, window, _BLOCKS)
+        in_blocks = find_prices(choices, tables, HistoryModel(histories), sharing, precision=precision)
+        index = IndexPolicy(choices, tables, EdgeValues.at_prices(tables, in_blocks.prices, histories))
+        found.append(Candidate("index", index, _BLOCKS, -(-window // _BLOCKS)))
+    return found
+
+
+def index_by_pair(choices: PathSet | RoadGraph, rewards: Floats, window: int, found: PairPrices) -> Candidate:
+    """Return the index policy whose tolls come from prices by pair."""
+    histories: UseHistories = plain_window(max(1, window))
+    tables = np.repeat(rewards, 2, axis=1) if window == 0 else rewards
+    row = np.full(len(rewards), -1, np.int64)
+    row[found.edges] = np.arange(found.edges.size)
+    return Candidate("index by pair", IndexPolicy(choices, tables, EdgeValues(histories, row, found.values)), window)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The best of some policies, its mean reward with the standard error, and the means of all."""
+
+    policy: IndexPolicy | CountPolicy
+    value: float
+    error: float
+    means: dict[str, float]
+
+
+def measured(tried: list[Candidate], rates: Floats, rounds: int, seed: int, *, thorough: bool) -> Measured:
+    """Play every policy against the same random pairs, and measure the best.
+
+    With `thorough` it is played on, against other pairs, until the standard error is small; then the choice among
+    policies, which favours the lucky, is no part of what is measured.
+    """
+    rng = np.random.default_rng(seed)
+    pairs = rng.choice(rates.size, size=rounds, p=rates).astype(np.int64)
+    runs = {entry.name: _mean(entry, entry.policy.play(pairs)[1], pairs, rates) for entry in tried}
+    best = max(tried, key=lambda entry: runs[entry.name][0])
+    value, error = runs[best.name]
+    length = 2 * rounds
+    while thorough and error > _PRECISE * abs(value) and length <= _LONGEST * rounds:
+        pairs = np.random.default_rng([seed, length]).choice(rates.size, size=length, p=rates).astype(np.int64)
+        value, error = _mean(best, best.policy.play(pairs)[1], pairs, rates)
+        length *= 2
+    return Measured(best.policy, value, error, {name: mean for name, (mean, _) in runs.items()})
+
+
+def _mean(entry: Candidate, earned: Floats, pairs: Ints, rates: Floats) -> tuple[float, float]:
+    """Return the mean reward and its standard error, the first window left out.
+
+    The means of the pairs are weighed by their rates, so that it does not matter which pairs chance drew more often.
+    """
+    start = min(entry.window, pairs.size // 2)
+    earned, pairs = earned[start:], pairs[start:]
+    counts = np.bincount(pairs, minlength=rates.size)
+    weights = np.ones(pairs.size)
+    means = np.full(rates.size, earned.mean())
+    if np.all(counts[rates > 0] >= _BATCHES):
+        seen = np.maximum(counts, 1)
+        means = np.bincount(pairs, weights=earned, minlength=rates.size) / seen
+        weights = (rates * pairs.size / seen)[pairs]
+    rest = weights * (earned - means[pairs])
+    batches = np.array([batch.mean() for batch in np.array_split(rest, _BATCHES)])
+    return float(rates @ means), float(batches.std(ddof=1)) / _BATCHES**0.5
