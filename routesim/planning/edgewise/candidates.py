@@ -9,12 +9,11 @@ from routesim.planning.edgewise.choices import PathSet, RoadGraph
 from routesim.planning.edgewise.count_policy import CountPolicy, EvenUseModel, tolls_at
 from routesim.planning.edgewise.edge_models import HistoryModel
 from routesim.planning.edgewise.index_policy import EdgeValues, IndexPolicy
-from routesim.planning.edgewise.pair_prices import PairPrices
+from routesim.planning.edgewise.pair_prices import PairPrices, edge_values
 from routesim.planning.edgewise.prices import find_prices
 from routesim.planning.edgewise.sharing import FlowSharing, PathSharing
 from routesim.planning.edgewise.single_edge import (
     MAX_EXACT_WINDOW,
-    UseHistories,
     block_rewards,
     block_window,
     plain_window,
@@ -71,11 +70,9 @@ def policies(
 
 def index_by_pair(choices: PathSet | RoadGraph, rewards: Floats, window: int, found: PairPrices) -> Candidate:
     """Return the index policy whose tolls come from prices by pair."""
-    histories: UseHistories = plain_window(max(1, window))
     tables = np.repeat(rewards, 2, axis=1) if window == 0 else rewards
-    row = np.full(len(rewards), -1, np.int64)
-    row[found.edges] = np.arange(found.edges.size)
-    return Candidate("index by pair", IndexPolicy(choices, tables, EdgeValues(histories, row, found.values)), window)
+    values = edge_values(len(rewards), found.edges, found.values)
+    return Candidate("index by pair", IndexPolicy(choices, tables, values), window)
 
 
 @dataclass(frozen=True)

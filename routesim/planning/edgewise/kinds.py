@@ -8,6 +8,7 @@ use the edge, and pays nothing; one of infinity a kind that cannot.
 from math import fsum, ulp
 
 import numpy as np
+from numpy.typing import NDArray
 
 from routesim.arrays import Floats, Ints
 from routesim.errors import InputError
@@ -42,7 +43,7 @@ def bound_of_kinds(choices: PathSet | RoadGraph, rewards: Floats, prices: Floats
     return total + 2 * len(collected) * ulp(max(map(abs, collected))) + ulp(total)
 
 
-def bound_uses(choices: PathSet | RoadGraph) -> tuple[Floats, Floats]:
+def bound_uses(choices: PathSet | RoadGraph) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Return which pairs have to use which edge whatever they do, and which cannot, as far as it is known."""
     shape = choices.n_edges, choices.rates.size
     if isinstance(choices, RoadGraph):

@@ -10,12 +10,13 @@ from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import coo_array
 
 from routesim.arrays import Floats, Ints, Ints32
 from routesim.planning.edgewise.choices import PathSet, RoadGraph, merge_edges, merged_places, path_rows
 from routesim.planning.edgewise.count_policy import CountPolicy
-from routesim.planning.edgewise.index_policy import IndexPolicy
+from routesim.planning.edgewise.index_policy import EdgeValues, IndexPolicy
 from routesim.planning.edgewise.kinds import bound_of_kinds, bound_uses, improve_values, uses_at
 from routesim.planning.edgewise.sharing import solve_programme
 from routesim.planning.edgewise.single_edge import plain_window
@@ -67,6 +68,19 @@ def values_at(rewards: Floats, prices: Floats, rates: Floats, window: int) -> Fl
     values = np.zeros((len(rewards), 1 << window))
     improve_values(rewards, prices, rates, plain_window(window).labels, _FINAL_SWEEPS, _FINAL_PRECISION, values)
     return values
+
+
+def edge_values(n_edges: int, edges: Ints, values: Floats) -> EdgeValues:
+    """Return the values of some edges out of all as tolls are read from them."""
+    row = np.full(n_edges, -1, np.int64)
+    row[edges] = np.arange(edges.size)
+    return EdgeValues(plain_window(int(values.shape[1]).bit_length() - 1), row, values, by_pair=True)
+
+
+def values_by_pair(rewards: Floats, prices: Floats, rates: Floats) -> EdgeValues:
+    """Return the values that follow from prices by pair, as they were when the prices were found."""
+    edges = tolled_by_pair(rewards, prices)
+    return edge_values(len(rewards), edges, values_at(rewards[edges], prices[edges], rates, rewards.shape[1] - 1))
 
 
 def find_pair_prices(paths: PathSet, rewards: Floats, window: int, start: Floats) -> PairPrices:
@@ -143,7 +157,9 @@ def tolled_by_pair(rewards: Floats, prices: Floats) -> Ints:
 class _Search:
     """The programme over paths and ways of use; `forced` and `barred` say what needs no price."""
 
-    def __init__(self, paths: PathSet, rewards: Floats, window: int, forced: Floats, barred: Floats) -> None:
+    def __init__(
+        self, paths: PathSet, rewards: Floats, window: int, forced: NDArray[np.bool_], barred: NDArray[np.bool_]
+    ) -> None:
         self._paths, self._rewards, self._rates = paths, rewards, paths.rates
         self._labels = plain_window(window).labels
         self._fixed = np.where(forced, -np.inf, np.where(barred, np.inf, 0.0))

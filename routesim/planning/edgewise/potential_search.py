@@ -28,8 +28,8 @@ _PROXIMAL = 1e-9
 def _add_transposed(vector: Floats, moves: Moves, differences: Floats, fixed: Floats) -> None:
     """Add to `vector`, shaped as the values, the transposed of `differences`."""
     window = vector.shape[1] - 1
-    for row in range(moves.count.size):
-        count, used = moves.count[row], moves.used[row]
+    for row in range(moves.uses.size):
+        count, used = moves.uses[row], moves.used[row]
         rest, more = count - moves.oldest[row], count - moves.oldest[row] + 1
         weight = fixed[row]
         vector[count, 0] -= weight
@@ -69,9 +69,9 @@ def _assemble(
     n_counts, size = diagonal.shape[0], diagonal.shape[1]
     window = size - 1
     local = np.empty((2 * size, 2 * size))
-    for row in range(moves.count.size):
+    for row in range(moves.uses.size):
         oldest, used = moves.oldest[row], moves.used[row]
-        low = moves.count[row] - oldest
+        low = moves.uses[row] - oldest
         line, tie = lines[row], ties[row]
         local[:] = 0.0
         line[:] = 0.0
@@ -187,8 +187,8 @@ class _Programme:
 
     def __init__(self, moves: Moves, window: int) -> None:
         self.moves, self.window = moves, window
-        self.n_counts = int(moves.count.max()) + 1
-        self.low = moves.count - moves.oldest
+        self.n_counts = int(moves.uses.max()) + 1
+        self.low = moves.uses - moves.oldest
         # A history of no uses or of all has no choice of ages, and needs no unknowns to find the worst.
         self.free = (self.low > 0) & (self.low < window - 1)
         self.mask = np.repeat(self.free[:, None], window - 1, axis=1)
@@ -327,7 +327,7 @@ def best_potential(moves: Moves, window: int, precision: float) -> tuple[Floats,
         gap = _products(held, duals)
         if gap < precision and abs(1 - point.dual.sum()) < 1e-6:
             break
-        mean = gap / (moves.count.size + 2 * int(programme.mask.sum()))
+        mean = gap / (moves.uses.size + 2 * int(programme.mask.sum()))
         try:
             newton = _Newton(programme, point, slacks)
         except np.linalg.LinAlgError:  # as close as rounding allows

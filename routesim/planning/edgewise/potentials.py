@@ -21,9 +21,9 @@ _CHUNK = 1 << 22
 
 
 class Moves(NamedTuple):
-    """From `count`, the `oldest` round leaves as a use or not, a use comes with chance `used` and earns `reward`."""
+    """From a history of `uses`, the `oldest` round leaves as a use or not, a use comes with chance `used` and earns `reward`."""
 
-    count: Ints
+    uses: Ints
     oldest: Ints
     used: Floats
     reward: Floats
@@ -61,8 +61,8 @@ def differences(values: Floats, moves: Moves, changes: Floats, fixed: Floats) ->
     `values[n]` is phi(n) and then w(n, 1), ..., w(n, window).
     """
     window = values.shape[1] - 1
-    for row in range(moves.count.size):
-        count, used = moves.count[row], moves.used[row]
+    for row in range(moves.uses.size):
+        count, used = moves.uses[row], moves.used[row]
         rest, more = count - moves.oldest[row], count - moves.oldest[row] + 1
         fixed[row] = -values[count, 0]
         if moves.oldest[row]:
@@ -86,12 +86,13 @@ def most_gained(values: Floats, moves: Moves) -> float:
     most = -np.inf
     size = float(np.abs(values).max()) * (ages + 4) + float(np.abs(moves.reward).max())
     step = max(1, _CHUNK // max(1, ages))
-    for start in range(0, moves.count.size, step):
-        part = Moves(*(np.ascontiguousarray(each[start : start + step]) for each in moves))
-        changes, fixed = np.empty((part.count.size, ages)), np.empty(part.count.size)
+    for start in range(0, moves.uses.size, step):
+        rows = slice(start, start + step)
+        part = Moves(moves.uses[rows], moves.oldest[rows], moves.used[rows], moves.reward[rows])
+        changes, fixed = np.empty((part.uses.size, ages)), np.empty(part.uses.size)
         differences(values, part, changes, fixed)
-        sums = np.zeros((part.count.size, ages + 1))
+        sums = np.zeros((part.uses.size, ages + 1))
         np.cumsum(-np.sort(-changes, axis=1), axis=1, out=sums[:, 1:])
-        largest = sums[np.arange(part.count.size), part.count - part.oldest]
+        largest = sums[np.arange(part.uses.size), part.uses - part.oldest]
         most = max(most, float((part.reward + fixed + largest).max()))
-    return most + (ages + 8) * float(np.finfo(np.float64).eps) * size
+    return most + (ages + 8) * float(np.finfo(np.float64).eps) * float(size)
