@@ -104,19 +104,11 @@ def check(number: int) -> tuple[float, float]:
     plan = plan_paths(paths, rewards, window, rounds=400)
     assert plan.bound >= low - 1e-9 * size
     # What the policy earns, from its chain.
-    merged, _ = merge_edges(paths, rewards)
-    histories = np.arange(paths.n_actions**window)
-    decided = np.array(
-        [
-            [
-                plan.policy(
-                    [int(state) // paths.n_actions**back % paths.n_actions for back in range(window)][::-1], pair
-                )
-                for pair in range(paths.rates.size)
-            ]
-            for state in histories
-        ]
-    )
+    histories = [
+        [int(state) // paths.n_actions**back % paths.n_actions for back in range(window)][::-1]
+        for state in range(paths.n_actions**window)
+    ]
+    decided = np.array([[plan.policy(history, pair) for pair in range(paths.rates.size)] for history in histories])
     earned = exact_of_pairs(paths, rewards, window, decided)
     assert earned[0] <= high + 1e-7 * size
     assert abs(plan.value - earned.mean()) <= 6 * plan.value_error + 1e-3 * size * (plan.value_error > 0) + 1e-7 * size
@@ -137,9 +129,9 @@ def test_fifteen_hundred_adversarial_instances_are_enclosed() -> None:
 
 class TestBound:
     def test_two_pairs_on_one_road_by_hand(self) -> None:
-        # Window 1. Pair 0 has to take the road, which costs 1 when rested and 3 when just used; pair 1 may take it too, or
+        # Window 1. Pair 0 has to take the road, which costs 1 when rested and 3 when just used; pair 1 may too, or take
         # another for 2. If it never does, pair 0 finds its own last use half of the time and pays 2 on average, so a
-        # round costs 2. A use of the rested road by pair 1 saves 1, and costs those who follow 2 half of the time: a tie.
+        # round costs 2. A use of the rested road by pair 1 saves 1 and costs who follows 2, half of the time: a tie.
         paths = PathSet(np.array([0, 1, 2, 3]), np.array([0, 0, 1], np.int32), 2, np.array([0, 1, 3]), np.ones(2))
         rewards = np.array([[-1.0, -3.0], [-2.0, -2.0]])
         low, high = exact_of_pairs(paths, rewards, 1)

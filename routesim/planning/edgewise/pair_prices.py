@@ -8,6 +8,7 @@ best so far, which grows where the programme can be believed and shrinks where i
 
 from collections import Counter
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,8 @@ from routesim.planning.edgewise.index_policy import EdgeValues, IndexPolicy
 from routesim.planning.edgewise.kinds import bound_of_kinds, bound_uses, improve_values, uses_at
 from routesim.planning.edgewise.sharing import solve_programme
 from routesim.planning.edgewise.single_edge import plain_window
+
+_Marks: TypeAlias = NDArray[np.bool_]
 
 _ROUNDS = 40
 _GRAPH_ROUNDS = 12

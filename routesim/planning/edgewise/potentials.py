@@ -21,7 +21,7 @@ _CHUNK = 1 << 22
 
 
 class Moves(NamedTuple):
-    """From a history of `uses`, the `oldest` round leaves as a use or not, a use comes with chance `used` and earns `reward`."""
+    """From a history of `uses`, the `oldest` leaves if it is 1, a use comes with chance `used` and earns `reward`."""
 
     uses: Ints
     oldest: Ints
