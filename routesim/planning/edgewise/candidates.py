@@ -107,17 +107,17 @@ def measured(tried: list[Candidate], rates: Floats, rounds: int, seed: int, *, t
 def _mean(entry: Candidate, earned: Floats, pairs: Ints, rates: Floats) -> tuple[float, float]:
     """Return the mean reward and its standard error, the first window left out.
 
-    The means of the pairs are weighed by their rates, so that it does not matter which pairs chance drew more often.
+    The means of the pairs are weighed by their rates, so that it does not matter which pairs chance drew more often. A
+    pair that was hardly drawn tells little of its own mean: all of its share counts as error.
     """
     start = min(entry.window, pairs.size // 2)
     earned, pairs = earned[start:], pairs[start:]
     counts = np.bincount(pairs, minlength=rates.size)
-    weights = np.ones(pairs.size)
-    means = np.full(rates.size, earned.mean())
-    if np.all(counts[rates > 0] >= _BATCHES):
-        seen = np.maximum(counts, 1)
-        means = np.bincount(pairs, weights=earned, minlength=rates.size) / seen
-        weights = (rates * pairs.size / seen)[pairs]
-    rest = weights * (earned - means[pairs])
+    rare = counts < _BATCHES
+    seen = np.maximum(counts, 1)
+    means = np.bincount(pairs, weights=earned, minlength=rates.size) / seen
+    means[counts == 0] = earned.mean()
+    rest = (rates * pairs.size / seen)[pairs] * (earned - means[pairs])
     batches = np.array([batch.mean() for batch in np.array_split(rest, _BATCHES)])
-    return float(rates @ means), float(batches.std(ddof=1)) / _BATCHES**0.5
+    unknown = float(rates[rare].sum() * np.abs(earned).max(initial=0.0))
+    return float(rates @ means), float(batches.std(ddof=1)) / _BATCHES**0.5 + unknown
