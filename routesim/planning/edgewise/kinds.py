@@ -5,6 +5,7 @@ before it comes, so the value of a history is a mean over the kinds. A price of 
 use the edge, and pays nothing; one of infinity a kind that cannot.
 """
 
+from collections.abc import Sequence
 from math import fsum, ulp
 
 import numpy as np
@@ -17,14 +18,15 @@ from routesim.planning.edgewise.choices import PathSet, RoadGraph
 from routesim.planning.edgewise.single_edge import plain_window
 
 
-def bound_of_kinds(choices: PathSet | RoadGraph, rewards: Floats, prices: Floats, edges: Ints, values: Floats) -> float:
+def bound_of_kinds(
+    choices: PathSet | RoadGraph, rewards: Floats, prices: Floats, edges: Ints, gains: Sequence[float] | Floats
+) -> float:
     """Return an upper bound on the long-run average reward of every policy that does not see the future.
 
-    `prices[e, k]` is paid for a use of edge e by pair k, and row i of `values` says what each use history of
-    `edges[i]` is worth; any values give a bound, and any prices at which no use of another edge gains anything. Write
-    each reward as price + (reward - price). Each round the prices collected are at most those of the best action of the
-    pair it serves. Whoever decides, an edge's values cancel over time, so it keeps no more on average than the most
-    that any of its histories gains in a round.
+    `prices[e, k]` is paid for a use of edge e by pair k, and `gains` bound what each of `edges` alone can keep of its
+    rewards above the prices. Any prices give a bound at which no use of another edge gains anything. Write each reward
+    as price + (reward - price). Each round the prices collected are at most those of the best action of the pair it
+    serves, and whoever decides, no edge keeps more on average than it could alone.
     """
     forced, barred = bound_uses(choices)
     if np.any((prices == -np.inf) & ~forced) or np.any((prices == np.inf) & ~barred) or np.isnan(prices).any():
@@ -32,15 +34,22 @@ def bound_of_kinds(choices: PathSet | RoadGraph, rewards: Floats, prices: Floats
     idle = np.ones(len(rewards), np.bool_)
     idle[edges] = False
     if np.any(prices[idle] < rewards[idle].max(axis=1, keepdims=True)):
-        raise InputError("edges without values must not gain from any use at their prices")
+        raise InputError("edges that are left out must not gain from any use at their prices")
     finite = np.where(np.isfinite(prices), prices, 0.0)
-    rates = choices.rates
-    collected = [rate * choices.best(finite[:, pair], pair)[0] for pair, rate in enumerate(rates)]
-    gains = np.empty(edges.size)
-    labels = plain_window(int(values.shape[1]).bit_length() - 1).labels
-    _gains(rewards[edges], prices[edges], rates, labels, values, gains)
+    collected = [rate * choices.best(finite[:, pair], pair)[0] for pair, rate in enumerate(choices.rates)]
     total = fsum([*collected, *gains])
     return total + 2 * len(collected) * ulp(max(map(abs, collected))) + ulp(total)
+
+
+def gains_of_histories(rewards: Floats, prices: Floats, rates: Floats, values: Floats) -> Floats:
+    """Return what each edge alone can keep at most, as any `values` of its use histories prove it.
+
+    The values cancel over time, so nobody keeps more on average than the most that any history gains in a round.
+    """
+    gains = np.empty(len(rewards))
+    labels = plain_window(int(values.shape[1]).bit_length() - 1).labels
+    _gains(rewards, prices, rates, labels, values, gains)
+    return gains
 
 
 def bound_uses(choices: PathSet | RoadGraph) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:

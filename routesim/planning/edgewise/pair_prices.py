@@ -8,7 +8,7 @@ best so far, which grows where the programme can be believed and shrinks where i
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,10 @@ from routesim.arrays import Floats, Ints, Ints32
 from routesim.planning.edgewise.choices import PathSet, RoadGraph, merge_edges, merged_places, path_rows
 from routesim.planning.edgewise.count_policy import CountPolicy
 from routesim.planning.edgewise.index_policy import EdgeValues, IndexPolicy
-from routesim.planning.edgewise.kinds import bound_of_kinds, bound_uses, improve_values, uses_at
+from routesim.planning.edgewise.kinds import bound_of_kinds, bound_uses, gains_of_histories, improve_values, uses_at
+from routesim.planning.edgewise.long_windows import LONGEST_WINDOW
+from routesim.planning.edgewise.potential_search import best_potential
+from routesim.planning.edgewise.potentials import most_gained, moves_of
 from routesim.planning.edgewise.sharing import solve_programme
 from routesim.planning.edgewise.single_edge import plain_window
 
@@ -33,6 +36,8 @@ _ROUNDS_A_GRAPH_ROUND = 12
 _MOST_COLUMNS = 30  # ways of use that are kept of each edge
 _CLOSE = 5e-4  # of the bound: what the programme still hopes for when the search ends
 _SWEEPS, _PRECISION = 400, 1e-5
+_POTENTIAL_PRECISION = 1e-5
+_MOST_POTENTIALS = 300_000  # edges times squared rounds of one price, and of all prices tried: a minute
 _FINAL_SWEEPS, _FINAL_PRECISION = 4_000, 1e-7
 
 
@@ -47,8 +52,13 @@ class PairPrices:
 
 
 def fits_pairs(n_edges: int, window: int) -> bool:
-    """Whether prices by pair are sought: where there are not too many use histories of all edges together."""
+    """Whether prices by pair are sought over use histories: where those of all edges are not too many."""
     return window <= _LONGEST_WINDOW and n_edges << max(1, window) <= _MOST_HISTORIES
+
+
+def fits_potentials(n_edges: int, window: int) -> bool:
+    """Whether they are sought over potentials, which cost some milliseconds an edge, price and squared round."""
+    return window <= LONGEST_WINDOW and n_edges * window**2 <= _MOST_POTENTIALS
 
 
 def known_edges(known: list[tuple[int, Ints32]]) -> int:
@@ -88,9 +98,15 @@ def values_by_pair(rewards: Floats, prices: Floats, rates: Floats) -> EdgeValues
 
 def find_pair_prices(paths: PathSet, rewards: Floats, window: int, start: Floats) -> PairPrices:
     """Lower the bound of the prices `start` (one an edge, or one for each pair) over a path set."""
-    search = _Search(paths, rewards, window, *bound_uses(paths))
-    prices = search.improve(_by_pair(start, paths.rates.size))
-    return _proven(paths, rewards, prices, window)
+    every, begin = np.arange(len(rewards)), _by_pair(start, paths.rates.size)
+    if fits_pairs(len(rewards), window):
+        edges = _HistoryEdges(rewards, paths.rates, window)
+        prices, _ = _Search(paths, rewards, edges, *bound_uses(paths)).improve(begin)
+        return _proven(paths, rewards, prices, window)
+    rounds = min(_ROUNDS, int(_MOST_POTENTIALS / (len(rewards) * window**2)))
+    search = _Search(paths, rewards, _PotentialEdges(rewards, paths.rates), *bound_uses(paths))
+    prices, bound = search.improve(begin, rounds)
+    return PairPrices(prices, every, np.empty((0, 0)), bound)
 
 
 def find_pair_prices_on_graph(
@@ -118,8 +134,8 @@ def find_pair_prices_on_graph(
         begin = np.zeros((merged.n_edges, n_pairs))
         np.add.at(begin, place[used], prices[used])
         barred = bound_uses(merged)[1]
-        search = _Search(merged, tables, window, np.zeros_like(barred), barred)
-        together = search.improve(begin, _ROUNDS_A_GRAPH_ROUND)
+        search = _Search(merged, tables, _HistoryEdges(tables, graph.rates, window), np.zeros_like(barred), barred)
+        together, _ = search.improve(begin, _ROUNDS_A_GRAPH_ROUND)
         falls = tables[:, 0] - tables[:, -1]
         part = np.divide(fall[used], falls[place[used]], out=np.zeros(used.size), where=falls[place[used]] > 0)
         below = np.where(barred, 0.0, tables[:, :1] - together)[place[used]]
@@ -149,7 +165,8 @@ def _by_pair(start: Floats, n_pairs: int) -> Floats:
 def _proven(choices: PathSet | RoadGraph, rewards: Floats, prices: Floats, window: int) -> PairPrices:
     edges = tolled_by_pair(rewards, prices)
     values = values_at(rewards[edges], prices[edges], choices.rates, window)
-    return PairPrices(prices, edges, values, bound_of_kinds(choices, rewards, prices, edges, values))
+    gains = gains_of_histories(rewards[edges], prices[edges], choices.rates, values)
+    return PairPrices(prices, edges, values, bound_of_kinds(choices, rewards, prices, edges, gains))
 
 
 def tolled_by_pair(rewards: Floats, prices: Floats) -> Ints:
@@ -157,27 +174,92 @@ def tolled_by_pair(rewards: Floats, prices: Floats) -> Ints:
     return np.flatnonzero((prices < rewards.max(axis=1, keepdims=True)).any(axis=1))
 
 
+class _Edges(Protocol):
+    """What edges make of prices by pair."""
+
+    def at(self, prices: Floats) -> tuple[Floats, Floats]:
+        """Return what each edge alone can keep at most, and how often each pair uses it, with its mean reward."""
+
+
+class _HistoryEdges:
+    """Edges over all their use histories, whose values are improved from one price to the next."""
+
+    def __init__(self, rewards: Floats, rates: Floats, window: int) -> None:
+        self._rewards, self._rates = rewards, rates
+        self._labels = plain_window(window).labels
+        self._values = np.zeros((len(rewards), self._labels.size))
+        self._chances = np.zeros_like(self._values)
+        self._chances[:, 0] = 1.0
+
+    def at(self, prices: Floats) -> tuple[Floats, Floats]:
+        """Return what each edge alone can keep at most, and how often each pair uses it, with its mean reward."""
+        rewards, rates, values = self._rewards, self._rates, self._values
+        improve_values(rewards, prices, rates, self._labels, _SWEEPS, _PRECISION, values)
+        uses = np.empty((len(prices), rates.size + 1))
+        uses_at(rewards, prices, rates, self._labels, values, self._chances, uses)
+        return gains_of_histories(rewards, prices, rates, values), uses
+
+
+class _PotentialEdges:
+    """Edges of any window, by the best potential of each."""
+
+    def __init__(self, rewards: Floats, rates: Floats) -> None:
+        self._rewards, self._rates = rewards, rates
+
+    def at(self, prices: Floats) -> tuple[Floats, Floats]:
+        """Return what each edge alone can keep at most, and how often each pair uses it, with its mean reward."""
+        gains, uses = np.zeros(len(prices)), np.zeros((len(prices), self._rates.size + 1))
+        for edge, (table, price) in enumerate(zip(self._rewards, prices, strict=True)):
+            if price.min() < table.max():
+                gains[edge], uses[edge] = self._one(table, price)
+        return gains, uses
+
+    def _one(self, table: Floats, price: Floats) -> tuple[float, Floats]:
+        rates, window = self._rates, table.size - 1
+        finite, forced = price[np.isfinite(price)], bool(np.any(price == -np.inf))
+        most, eased = window, table
+        if np.all(table[1:] <= table[:-1]):
+            # Counts that nobody would drive up to on purpose decide nothing, but their scale would decide all.
+            usual = int(np.ceil(window * rates[price < np.inf].sum())) if forced else 0
+            size = 8 * float(max(abs(table[0]), abs(table[usual]), np.abs(finite).max(initial=0.0)))
+            eased = np.maximum(table, -size)
+            if not forced:
+                most = min(window, int(np.count_nonzero(table > finite.min())))
+        size = float(max(np.abs(eased).max(), np.abs(finite).max(initial=0.0)))
+        values, often = best_potential(moves_of(eased / size, price / size, rates, most), window, _POTENTIAL_PRECISION)
+        moves = moves_of(table, price, rates, most)
+        kinds = np.array([moves.used >= share - 1e-12 for share in _shares_in_order(price, rates)])
+        uses = np.empty(rates.size + 1)
+        uses[:-1] = rates * (kinds * often).sum(axis=1)
+        paid = float(uses[:-1] @ np.where(np.isfinite(price), price, 0.0))
+        uses[-1] = often @ moves.reward + paid
+        return most_gained(values * size, moves), uses
+
+
+def _shares_in_order(price: Floats, rates: Floats) -> Floats:
+    """Return for each kind the share of rounds in which a use comes if the kinds up to it, the cheapest first, do."""
+    order = np.argsort(price, kind="stable")
+    shares = np.full(price.size, np.inf)
+    shares[order] = np.cumsum(rates[order])
+    shares[price == np.inf] = np.inf
+    return shares
+
+
 class _Search:
     """The programme over paths and ways of use; `forced` and `barred` say what needs no price."""
 
-    def __init__(
-        self, paths: PathSet, rewards: Floats, window: int, forced: NDArray[np.bool_], barred: NDArray[np.bool_]
-    ) -> None:
-        self._paths, self._rewards, self._rates = paths, rewards, paths.rates
-        self._labels = plain_window(window).labels
+    def __init__(self, paths: PathSet, rewards: Floats, edges: _Edges, forced: _Marks, barred: _Marks) -> None:
+        self._paths, self._rewards, self._rates, self._edges = paths, rewards, paths.rates, edges
         self._fixed = np.where(forced, -np.inf, np.where(barred, np.inf, 0.0))
         self._free = np.isfinite(self._fixed)
         self._size = np.maximum(np.abs(rewards[:, :1]), np.abs(rewards).max(axis=1, keepdims=True) / 4)
-        self.values = np.zeros((len(rewards), self._labels.size))
-        self._chances = np.zeros_like(self.values)
-        self._chances[:, 0] = 1.0
         self._columns: list[Floats] = []  # a row an edge: how often each pair uses it, and what it earns
         pair_of = np.repeat(np.arange(self._rates.size), np.diff(paths.first_action))
         self._action = np.repeat(np.arange(paths.n_actions), np.diff(paths.indptr))
         self._pair_of, self._pair = pair_of, pair_of[self._action]
 
-    def improve(self, start: Floats, rounds: int = _ROUNDS) -> Floats:
-        """Return the best prices found from these."""
+    def improve(self, start: Floats, rounds: int = _ROUNDS) -> tuple[Floats, float]:
+        """Return the best prices found from these, and their bound."""
         best = np.where(self._free, start, self._fixed)
         bound = self._try(best)
         box = 0.5
@@ -198,15 +280,13 @@ class _Search:
                 box *= 0.5
             if box < 1e-4:
                 break
-        return best
+        return best, bound
 
     def _try(self, prices: Floats) -> float:
         """Return the bound of prices; keep how the edges are used at them."""
-        improve_values(self._rewards, prices, self._rates, self._labels, _SWEEPS, _PRECISION, self.values)
-        uses = np.empty((len(prices), self._rates.size + 1))
-        uses_at(self._rewards, prices, self._rates, self._labels, self.values, self._chances, uses)
+        gains, uses = self._edges.at(prices)
         self._columns = [*self._columns[-_MOST_COLUMNS:], uses]
-        return bound_of_kinds(self._paths, self._rewards, prices, np.arange(len(prices)), self.values)
+        return bound_of_kinds(self._paths, self._rewards, prices, np.arange(len(prices)), gains)
 
     def _solve(self, best: Floats, box: float) -> tuple[float, Floats] | None:
         """Return what the programme believes the bound of its prices to be, and these prices."""

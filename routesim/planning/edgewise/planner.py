@@ -20,6 +20,7 @@ from routesim.planning.edgewise.pair_prices import (
     find_pair_prices,
     find_pair_prices_on_graph,
     fits_pairs,
+    fits_potentials,
     known_edges,
 )
 from routesim.planning.edgewise.prices import find_prices
@@ -115,11 +116,12 @@ def plan_paths(
         choices=merged,
     )
     if paths.rates.size > 1:
-        if tight_bound and fits_pairs(merged.n_edges, window):
+        if tight_bound and (fits_pairs(merged.n_edges, window) or fits_potentials(merged.n_edges, window)):
             start = search.prices if warm is None or warm.pair_prices is None else warm.pair_prices
             by_pair = find_pair_prices(merged, model_tables, max(1, window), start)
             result = _with_pair_prices(result, by_pair, rounding)
-            tried.append(index_by_pair(merged, tables, window, by_pair))
+            if by_pair.values.size:
+                tried.append(index_by_pair(merged, tables, window, by_pair))
         return _with_measured(result, measured(tried, paths.rates, rounds, seed, thorough=tight_bound))
 
     cycles = PathCycles(merged, tables, window)
