@@ -13,7 +13,7 @@ from routesim.planning.edgewise.choices import PathSet, RoadGraph, merge_edges
 from routesim.planning.edgewise.count_policy import CountPolicy
 from routesim.planning.edgewise.index_policy import IndexPolicy
 from routesim.planning.edgewise.kinds import bound_of_kinds, bound_uses, gains_of_histories
-from routesim.planning.edgewise.pair_prices import find_pair_prices, values_at
+from routesim.planning.edgewise.pair_prices import PotentialEdges, find_pair_prices, values_at
 from routesim.planning.edgewise.planner import plan_graph, plan_paths
 from routesim.roads.graph import Graph
 
@@ -116,7 +116,8 @@ def check(number: int) -> tuple[float, float]:
     decided = np.array([[plan.policy(history, pair) for pair in range(paths.rates.size)] for history in histories])
     earned = exact_of_pairs(paths, rewards, window, decided)
     assert earned[0] <= high + 1e-7 * size
-    assert abs(plan.value - earned.mean()) <= 6 * plan.value_error + 1e-3 * size * (plan.value_error > 0) + 1e-7 * size
+    # A run may miss what is rare, and with it its part of the error; the chain of few histories misses nothing.
+    assert abs(plan.value - earned.mean()) <= 6 * plan.value_error + size * (0.01 if plan.value_error else 1e-7)
     return (high - earned.mean()) / max(abs(high), 1e-300), (plan.bound - high) / max(abs(high), 1e-300)
 
 
@@ -197,7 +198,7 @@ class TestMeasured:
         paths = PathSet(np.array([0, 1, 2]), np.array([0, 1], np.int32), 2, np.array([0, 1, 2]), np.array([0.3, 0.7]))
         rewards = np.array([[-4.0, -4.0], [-8.0, -8.0]])
         entry = Candidate("greedy", CountPolicy(paths, rewards, np.zeros(2), 1), 1)
-        found = measured([entry], paths.rates, 500, 0, thorough=True)
+        found = measured([entry], paths.rates, 500, 0, thorough=False)
         assert found.value == pytest.approx(-0.3 * 4 - 0.7 * 8, rel=1e-12)
         assert found.error == pytest.approx(0.0, abs=1e-12)
 
@@ -209,6 +210,36 @@ class TestMeasured:
         runs = [measured([entry], paths.rates, 2_000, seed, thorough=False) for seed in range(40)]
         spread = np.std([run.value for run in runs], ddof=1)
         assert 0.6 * spread < np.mean([run.error for run in runs]) < 1.6 * spread
+
+
+def test_several_pairs_over_a_long_window() -> None:
+    """The bound with prices by pair and potentials lies above what a policy earns, and not far from it."""
+    rng = np.random.default_rng(1)
+    paths = PathSet(np.arange(6), np.array([0, 1, 1, 2, 2], np.int32), 3, np.array([0, 2, 4, 5]), np.array([3.0, 2, 1]))
+    rewards = -rng.uniform(1, 2, (3, 1)) * (1 + np.arange(21) / 5)
+    plan = plan_paths(paths, rewards, 20, rounds=4_000)
+    assert plan.pair_prices is not None
+    assert plan.value <= plan.bound + 4 * plan.value_error
+    assert plan.bound - plan.value < 0.12 * abs(plan.value)
+
+
+def test_potentials_and_histories_agree_where_both_are_known() -> None:
+    rng = np.random.default_rng(2)
+    for number in range(8):
+        paths, _ = drawn_pairs(number, rng)
+        rewards, window = table_of(number % 4, paths.n_edges, 4, rng), 4
+        forced, barred = bound_uses(paths)
+        prices = rng.uniform(-1, 1, forced.shape) * np.abs(rewards).max(axis=1, keepdims=True)
+        prices = np.where(forced, -np.inf, np.where(barred, np.inf, prices))
+        by_history = gains_of_histories(rewards, prices, paths.rates, values_at(rewards, prices, paths.rates, window))
+        by_potential, uses = PotentialEdges(rewards, paths.rates).at(prices)
+        size = np.abs(rewards).max(axis=1)
+        assert np.all(by_potential >= by_history - 1e-4 * size)
+        assert np.all(by_potential <= by_history + 0.1 * size)
+        assert np.all(uses[:, :-1] <= paths.rates + 1e-9)
+        np.testing.assert_allclose(uses[:, :-1][forced], np.broadcast_to(paths.rates, forced.shape)[forced], rtol=1e-6)
+        kept = uses[:, -1] - (uses[:, :-1] * np.where(np.isfinite(prices), prices, 0.0)).sum(axis=1)
+        assert np.all(np.abs(kept - by_potential) <= 1e-3 * size)
 
 
 def test_a_plan_by_pairs_is_stored_and_taken_up_again() -> None:

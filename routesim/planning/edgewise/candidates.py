@@ -23,6 +23,7 @@ _BLOCKS = 12
 _BATCHES = 30
 _MAX_VALUES = 1 << 27  # numbers in the tables of edge values: 1 GB
 _PRECISE = 0.004  # standard error of a value, as a share of it, below which it is measured no longer
+_SMALL_CHAIN = 1_024  # joint histories, few enough to look at each
 _LONGEST = 8  # times the first run, at most
 
 
@@ -88,20 +89,62 @@ class Measured:
 def measured(tried: list[Candidate], rates: Floats, rounds: int, seed: int, *, thorough: bool) -> Measured:
     """Play every policy against the same random pairs, and measure the best.
 
-    With `thorough` it is played on, against other pairs, until the standard error is small; then the choice among
-    policies, which favours the lucky, is no part of what is measured.
+    With `thorough`, a policy over few joint histories is measured on the chain of them, without an error. Another is
+    played on, against other pairs, until the standard error is small; then the choice among policies, which favours the
+    lucky, is no part of what is measured.
     """
     rng = np.random.default_rng(seed)
     pairs = rng.choice(rates.size, size=rounds, p=rates).astype(np.int64)
     runs = {entry.name: _mean(entry, entry.policy.play(pairs)[1], pairs, rates) for entry in tried}
     best = max(tried, key=lambda entry: runs[entry.name][0])
     value, error = runs[best.name]
+    choices = best.policy.choices
+    if thorough and isinstance(choices, PathSet) and choices.n_actions**best.window <= _SMALL_CHAIN:
+        means = {name: mean for name, (mean, _) in runs.items()}
+        return Measured(best.policy, chain_mean(best.policy, choices, best.window), 0.0, means)
     length = 2 * rounds
     while thorough and error > _PRECISE * abs(value) and length <= _LONGEST * rounds:
         pairs = np.random.default_rng([seed, length]).choice(rates.size, size=length, p=rates).astype(np.int64)
         value, error = _mean(best, best.policy.play(pairs)[1], pairs, rates)
         length *= 2
     return Measured(best.policy, value, error, {name: mean for name, (mean, _) in runs.items()})
+
+
+def chain_mean(policy: IndexPolicy | CountPolicy, paths: PathSet, window: int) -> float:
+    """Return what a policy earns on average in the long run from empty roads, over all joint histories."""
+    n_actions, n_states = paths.n_actions, paths.n_actions**window
+    histories = [[state // n_actions**back % n_actions for back in range(window)][::-1] for state in range(n_states)]
+    kinds = np.flatnonzero(paths.rates > 0)
+    chosen = np.array([[policy(history, int(pair)) for pair in kinds] for history in histories], np.int64)
+    after = (np.arange(n_states)[:, None] * n_actions + chosen) % n_states
+    rates = paths.rates[kinds]
+    both = zip(histories, chosen, strict=True)
+    earned = np.array([[_earned(policy, paths, past, int(each)) for each in row] for past, row in both])
+    first: dict[tuple[int, ...], float] = {(): 1.0}
+    for _ in range(window):
+        longer: dict[tuple[int, ...], float] = {}
+        for past, chance in first.items():
+            for pair, rate in zip(kinds, rates, strict=True):
+                next_past = (*past, int(policy(past, int(pair))))  # type: ignore[arg-type]  # numbers in a path set
+                longer[next_past] = longer.get(next_past, 0.0) + chance * rate
+        first = longer
+    chances = np.zeros(n_states)
+    for past, chance in first.items():
+        chances[sum(action * n_actions**back for back, action in enumerate(reversed(past)))] += chance
+    for _ in range(100_000):
+        moved = np.bincount(after.ravel(), weights=(chances[:, None] * rates).ravel(), minlength=n_states) - chances
+        chances += 0.6 * moved
+        if np.abs(moved).sum() < 1e-13:
+            break
+    return float((chances[:, None] * rates * earned).sum() / chances.sum())
+
+
+def _earned(policy: IndexPolicy | CountPolicy, paths: PathSet, history: list[int], action: int) -> float:
+    counts = np.zeros(paths.n_edges, np.int64)
+    for before in history:
+        counts[paths.edges_of(before)] += 1
+    edges = paths.edges_of(action)
+    return float(policy.rewards[edges, counts[edges]].sum())
 
 
 def _mean(entry: Candidate, earned: Floats, pairs: Ints, rates: Floats) -> tuple[float, float]:

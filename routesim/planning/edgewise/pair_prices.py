@@ -104,7 +104,7 @@ def find_pair_prices(paths: PathSet, rewards: Floats, window: int, start: Floats
         prices, _ = _Search(paths, rewards, edges, *bound_uses(paths)).improve(begin)
         return _proven(paths, rewards, prices, window)
     rounds = min(_ROUNDS, int(_MOST_POTENTIALS / (len(rewards) * window**2)))
-    search = _Search(paths, rewards, _PotentialEdges(rewards, paths.rates), *bound_uses(paths))
+    search = _Search(paths, rewards, PotentialEdges(rewards, paths.rates), *bound_uses(paths))
     prices, bound = search.improve(begin, rounds)
     return PairPrices(prices, every, np.empty((0, 0)), bound)
 
@@ -200,7 +200,7 @@ class _HistoryEdges:
         return gains_of_histories(rewards, prices, rates, values), uses
 
 
-class _PotentialEdges:
+class PotentialEdges:
     """Edges of any window, by the best potential of each."""
 
     def __init__(self, rewards: Floats, rates: Floats) -> None:
