@@ -114,11 +114,11 @@ def check(number: int) -> tuple[float, float]:
         for state in range(paths.n_actions**window)
     ]
     decided = np.array([[plan.policy(history, pair) for pair in range(paths.rates.size)] for history in histories])
-    earned = exact_of_pairs(paths, rewards, window, decided)
-    assert earned[0] <= high + 1e-7 * size
+    least, most = exact_of_pairs(paths, rewards, window, decided)  # they differ where it depends on the start
     # A run may miss what is rare, and with it its part of the error; the chain of few histories misses nothing.
-    assert abs(plan.value - earned.mean()) <= 6 * plan.value_error + size * (0.01 if plan.value_error else 1e-7)
-    return (high - earned.mean()) / max(abs(high), 1e-300), (plan.bound - high) / max(abs(high), 1e-300)
+    slack = 6 * plan.value_error + size * (0.01 if plan.value_error else 1e-7)
+    assert least - slack <= plan.value <= min(most, high) + slack
+    return (high - plan.value) / max(abs(high), 1e-300), (plan.bound - high) / max(abs(high), 1e-300)
 
 
 @pytest.mark.parametrize("start", range(0, 48, 12))
