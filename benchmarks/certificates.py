@@ -13,6 +13,7 @@ import resource
 import sys
 import time
 import warnings
+from typing import Any
 
 import numpy as np
 
@@ -27,10 +28,11 @@ WINDOWS = (17, 24, 40, 64, 120)
 
 def ends_with_routes(
     network: rs.RoadNetwork, n_pairs: int, draw: int
-) -> tuple[list[rs.ActionSet], list[tuple[object, object]]]:
+) -> tuple[list[rs.ActionSet], list[tuple[Any, Any]]]:
     """Return eight penalty routes for each of some pairs of ends, and these ends."""
     rng = np.random.default_rng(draw)
-    routes, ends = [], []
+    routes: list[rs.ActionSet] = []
+    ends: list[tuple[Any, Any]] = []
     with warnings.catch_warnings():
         warnings.simplefilter("error", FewerPathsWarning)
         while len(routes) < n_pairs:
@@ -43,7 +45,7 @@ def ends_with_routes(
     return routes, ends
 
 
-def planned(actions: rs.ActionSet, network: rs.RoadNetwork, congestion: object, window: int) -> tuple[float, ...]:
+def planned(actions: rs.ActionSet, network: rs.RoadNetwork, congestion: Any, window: int) -> tuple[float, ...]:
     """Return gap, relative error of the value, seconds, processor seconds, and seconds to plan again."""
     base = -network.free_flow_s[actions.edges]
     world = rs.RoundEnvironment.from_congestion(actions, base, congestion, window, noise_std=0.0)

@@ -95,4 +95,5 @@ def most_gained(values: Floats, moves: Moves) -> float:
         np.cumsum(-np.sort(-changes, axis=1), axis=1, out=sums[:, 1:])
         largest = sums[np.arange(part.uses.size), part.uses - part.oldest]
         most = max(most, float((part.reward + fixed + largest).max()))
-    return most + (ages + 8) * float(np.finfo(np.float64).eps) * float(size)
+    rounding = (ages + 8) * float(np.finfo(np.float64).eps) * size
+    return float(most + rounding)
