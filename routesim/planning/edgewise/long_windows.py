@@ -21,8 +21,9 @@ LONGEST_WINDOW = 128
 """Beyond it a potential takes too long, and edges are bounded by the majorant alone."""
 
 _CLOSE = 5e-4  # of what all edges earn: a looser bound than this is worth another potential
-_PRECISION = 1e-5
-_WORK = 3e7  # potentials at a window of 120: 17
+_PRECISION = 3e-5
+_WORK = 4.3e6  # potentials at a window of 40: 67
+_FEWEST_POTENTIALS = 6
 _MOST_POTENTIALS = 150
 _EPS = float(np.finfo(np.float64).eps)
 
@@ -84,7 +85,7 @@ class LongWindowModel:
 
     def __init__(self, rewards: Floats) -> None:
         window = rewards.shape[1] - 1
-        self._left = min(_MOST_POTENTIALS, max(12, int(_WORK / window**3)))
+        self._left = min(_MOST_POTENTIALS, max(_FEWEST_POTENTIALS, int(_WORK / max(1, window) ** 3)))
         self._mix = np.random.default_rng(0).uniform(1, 2, size=(rewards.shape[1], 2))
         sizes, keys = self._keys(rewards)
         self._found, place = np.unique(keys, return_inverse=True, axis=0)
