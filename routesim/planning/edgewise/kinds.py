@@ -9,9 +9,8 @@ from collections.abc import Sequence
 from math import fsum, ulp
 
 import numpy as np
-from numpy.typing import NDArray
 
-from routesim.arrays import Floats, Ints
+from routesim.arrays import Bools, Floats, Ints
 from routesim.errors import InputError
 from routesim.kernels import kernel, lean_kernel
 from routesim.planning.edgewise.choices import PathSet, RoadGraph
@@ -52,7 +51,7 @@ def gains_of_histories(rewards: Floats, prices: Floats, rates: Floats, values: F
     return gains
 
 
-def bound_uses(choices: PathSet | RoadGraph) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+def bound_uses(choices: PathSet | RoadGraph) -> tuple[Bools, Bools]:
     """Return which pairs have to use which edge whatever they do, and which cannot, as far as it is known."""
     shape = choices.n_edges, choices.rates.size
     if isinstance(choices, RoadGraph):

@@ -8,13 +8,12 @@ best so far, which grows where the programme can be believed and shrinks where i
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import coo_array
 
-from routesim.arrays import Floats, Ints, Ints32
+from routesim.arrays import Bools, Floats, Ints, Ints32
 from routesim.planning.edgewise.choices import PathSet, RoadGraph, merge_edges, merged_places, path_rows
 from routesim.planning.edgewise.count_policy import CountPolicy
 from routesim.planning.edgewise.index_policy import EdgeValues, IndexPolicy
@@ -24,8 +23,6 @@ from routesim.planning.edgewise.potential_search import best_potential
 from routesim.planning.edgewise.potentials import most_gained, moves_of
 from routesim.planning.edgewise.sharing import solve_programme
 from routesim.planning.edgewise.single_edge import plain_window
-
-_Marks: TypeAlias = NDArray[np.bool_]
 
 _ROUNDS = 40
 _GRAPH_ROUNDS = 12
@@ -101,10 +98,10 @@ def find_pair_prices(paths: PathSet, rewards: Floats, window: int, start: Floats
     every, begin = np.arange(len(rewards)), _by_pair(start, paths.rates.size)
     if fits_pairs(len(rewards), window):
         edges = _HistoryEdges(rewards, paths.rates, window)
-        prices, _ = _Search(paths, rewards, edges, *bound_uses(paths)).improve(begin)
+        prices, _ = _PairSearch(paths, rewards, edges, *bound_uses(paths)).improve(begin)
         return _proven(paths, rewards, prices, window)
     rounds = min(_ROUNDS, int(_MOST_POTENTIALS / (len(rewards) * window**2)))
-    search = _Search(paths, rewards, PotentialEdges(rewards, paths.rates), *bound_uses(paths))
+    search = _PairSearch(paths, rewards, PotentialEdges(rewards, paths.rates), *bound_uses(paths))
     prices, bound = search.improve(begin, rounds)
     return PairPrices(prices, every, np.empty((0, 0)), bound)
 
@@ -134,7 +131,7 @@ def find_pair_prices_on_graph(
         begin = np.zeros((merged.n_edges, n_pairs))
         np.add.at(begin, place[used], prices[used])
         barred = bound_uses(merged)[1]
-        search = _Search(merged, tables, _HistoryEdges(tables, graph.rates, window), np.zeros_like(barred), barred)
+        search = _PairSearch(merged, tables, _HistoryEdges(tables, graph.rates, window), np.zeros_like(barred), barred)
         together, _ = search.improve(begin, _ROUNDS_A_GRAPH_ROUND)
         falls = tables[:, 0] - tables[:, -1]
         part = np.divide(fall[used], falls[place[used]], out=np.zeros(used.size), where=falls[place[used]] > 0)
@@ -245,10 +242,10 @@ def _shares_in_order(price: Floats, rates: Floats) -> Floats:
     return shares
 
 
-class _Search:
+class _PairSearch:
     """The programme over paths and ways of use; `forced` and `barred` say what needs no price."""
 
-    def __init__(self, paths: PathSet, rewards: Floats, edges: _Edges, forced: _Marks, barred: _Marks) -> None:
+    def __init__(self, paths: PathSet, rewards: Floats, edges: _Edges, forced: Bools, barred: Bools) -> None:
         self._paths, self._rewards, self._rates, self._edges = paths, rewards, paths.rates, edges
         self._fixed = np.where(forced, -np.inf, np.where(barred, np.inf, 0.0))
         self._free = np.isfinite(self._fixed)

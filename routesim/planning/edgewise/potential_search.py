@@ -151,7 +151,7 @@ class _Blocks:
         return found
 
 
-class _Point(NamedTuple):
+class _Iterate(NamedTuple):
     """Unknowns and duals, or a change of them; what goes by rows and ages is 0 where a row has no worst history."""
 
     values: Floats
@@ -162,9 +162,9 @@ class _Point(NamedTuple):
     dual_above: Floats
     dual_low: Floats
 
-    def moved(self, change: "_Point", primal: float, dual: float) -> "_Point":
+    def moved(self, change: "_Iterate", primal: float, dual: float) -> "_Iterate":
         """Return the point some way along a change."""
-        return _Point(
+        return _Iterate(
             self.values + primal * change.values,
             self.level + primal * change.level,
             self.above + primal * change.above,
@@ -195,12 +195,12 @@ class _Programme:
         self.every = ((self.low == window - 1) & (self.low > 0))[:, None]
         self.uses = np.where(self.free, self.low, 0)
 
-    def start(self) -> _Point:
+    def start(self) -> _Iterate:
         """Return a point where every row holds."""
         n_rows, ages = self.mask.shape
         dual = np.full(n_rows, 1.0 / n_rows)
         dual_above = np.where(self.mask, (dual * self.uses / max(1, ages))[:, None], 0.0)
-        return _Point(
+        return _Iterate(
             values=np.zeros((self.n_counts, self.window + 1)),
             level=np.zeros(n_rows),
             above=np.where(self.mask, 1.0 / self.window, 0.0),
@@ -216,7 +216,7 @@ class _Programme:
         differences(values, self.moves, changes, fixed)
         return changes, fixed
 
-    def slacks(self, point: _Point) -> _Slacks:
+    def slacks(self, point: _Iterate) -> _Slacks:
         """Return by how much every row holds."""
         changes, fixed = self.changes(point.values)
         worst = self.uses * point.level + point.above.sum(axis=1) + np.where(self.every, changes, 0.0).sum(axis=1)
@@ -239,7 +239,7 @@ class _Programme:
 class _Newton:
     """The linear system of a step, factorised, and its solutions."""
 
-    def __init__(self, programme: _Programme, point: _Point, slacks: _Slacks) -> None:
+    def __init__(self, programme: _Programme, point: _Iterate, slacks: _Slacks) -> None:
         self._programme, self._point, self._slacks = programme, point, slacks
         mask, (n_rows, _), size = programme.mask, programme.mask.shape, programme.window + 1
         above, low = point.dual_above / slacks.above, point.dual_low / np.where(mask, point.above, 1.0)
@@ -268,7 +268,7 @@ class _Newton:
             (self._weight * (1 - self._along * self._pull)).sum() - (self._border * self._through).sum()
         )
 
-    def change(self, row: Floats, above: Floats, low: Floats) -> tuple[_Point, _Slacks]:
+    def change(self, row: Floats, above: Floats, low: Floats) -> tuple[_Iterate, _Slacks]:
         """Return the change that brings the duals, to first order, to these targets at the changed slacks."""
         programme, point, share, weight = self._programme, self._point, self._share, self._weight
         mask = programme.mask
@@ -290,7 +290,7 @@ class _Newton:
         changes, _ = programme.changes(values)
         rise = np.where(mask, share * (changes - level[:, None]) + (rest - pushed[:, None]) * self._loose, 0.0)
         slack_above = np.where(mask, level[:, None] + rise - changes, 0.0)
-        found = _Point(
+        found = _Iterate(
             values,
             level,
             rise,
