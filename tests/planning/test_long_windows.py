@@ -156,8 +156,9 @@ class TestModel:
 
 
 class TestPlans:
+    # What is left is what one price an edge leaves, except for the precision of chords.
     @pytest.mark.parametrize("window", [17, 18])
-    @pytest.mark.parametrize(("family", "loose"), [("BPR time", 0.003), ("reciprocal", 0.02), ("threshold", 0.12)])
+    @pytest.mark.parametrize(("family", "loose"), [("BPR time", 0.003), ("reciprocal", 0.05), ("threshold", 0.12)])
     def test_two_arms_against_the_exact_optimum(self, window: int, family: str, loose: float) -> None:
         rewards = reward_table(family, 2, window, np.random.default_rng(window))
         exact = rs.plan(rs.ActionSet.arms(2), rewards, window, method="exact")
