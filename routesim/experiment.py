@@ -21,6 +21,7 @@ from routesim.planning import plan
 from routesim.planning.base import Plan
 from routesim.planning.contextual.exact import ContextualPlanner
 from routesim.planning.exact.planner import TablePolicy, fits
+from routesim.planning.finite_horizon import best_average
 from routesim.results.run import Run, run_of
 from routesim.rounds.contextual import ContextualEnvironment
 from routesim.rounds.contextual_policy import ContextualPolicy, Fit
@@ -145,6 +146,7 @@ def compare(
     replication: int = 0,
     *,
     noise_aware: bool = False,
+    finite_horizon: bool = False,
     keep: int | None = None,
 ) -> Comparator:
     """Return the comparator of a run with this seed; `keep` is that of the run.
@@ -153,8 +155,22 @@ def compare(
     stochastic ones it is the best stationary policy, playing the contexts of the run; no policy whatever could earn
     more on them than the bound, which is the dynamic programme's value. Where the joint histories are too many, it is
     the policy planned edge by edge, and the bound the one its prices prove for the contexts of the run.
+
+    Without contexts it is the best average that can be kept up for ever. With `finite_horizon` it is the best total
+    over these rounds, from empty roads, divided by their number: the comparator of the paper. It is larger, since the
+    first rounds find the roads empty and the last need not spare any that follow; over all rounds together the
+    difference stays below what a window of rounds can change, however many there are.
+
+    >>> import routesim as rs
+    >>> turns = rs.RoundEnvironment(rs.ActionSet.arms(2), [[1.0, 0.0], [0.5, 0.25]], window=1, noise_std=0.0)
+    >>> compare(turns, 3).value, compare(turns, 3, finite_horizon=True).value
+    (0.75, 0.8333333333333334)
     """
     rounds, keep = whole("rounds", rounds, least=1), _checked_keep(keep)
+    if finite_horizon:
+        contexts = isinstance(environment, ContextualEnvironment)
+        best = best_average(None if contexts else environment.actions, environment.rewards, environment.window, rounds)
+        return Comparator(best, best)
     return _compare(environment, rounds, seed, replication, noise_aware=noise_aware, keep=keep)
 
 

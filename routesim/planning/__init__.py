@@ -78,7 +78,7 @@ class Planner:
             return self._exact.plan(rewards, method="karp" if self.method == "karp" else "exact", start=start)
         warm = start.warm if start is not None and isinstance(start.warm, WarmStart) else None
         if isinstance(self._choices, RoadGraph):
-            found = plan_graph(self._choices, rewards, self.window, warm=warm)
+            found = plan_graph(self._choices, rewards, self.window, warm=warm, tight_bound=tight_bound)
         else:
             assert self._choices is not None  # noqa: S101 - set above for this method
             found = plan_paths(

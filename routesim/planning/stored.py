@@ -11,6 +11,7 @@ from routesim.planning.cycles import CyclePolicy
 from routesim.planning.edgewise.choices import PathSet, RoadGraph, merge_edges
 from routesim.planning.edgewise.count_policy import CountPolicy
 from routesim.planning.edgewise.index_policy import EdgeValues, IndexPolicy
+from routesim.planning.edgewise.pair_prices import values_by_pair
 from routesim.planning.edgewise.planner import Action, WarmStart
 from routesim.planning.edgewise.single_edge import plain_window
 from routesim.planning.exact.planner import ExactPlanner, TablePolicy
@@ -41,6 +42,8 @@ def edgewise_state(plan: Plan[Policy]) -> State:
     start = {"prices": warm.prices, "ceiling": warm.ceiling, "edges": warm.edges}
     if warm.patterns is not None:
         start["patterns"] = warm.patterns
+    if warm.pair_prices is not None:
+        start["pair_prices"] = warm.pair_prices
     start |= join(paths=pack_rows(path for _, path in warm.paths))
     start["pairs"] = np.array([pair for pair, _ in warm.paths], dtype=np.int64)
     state = collect(plan, *_NUMBERS) | join(warm=start)
@@ -49,8 +52,10 @@ def edgewise_state(plan: Plan[Policy]) -> State:
         return state | join(cycle=pack_rows([action] if isinstance(action, int) else action for action in policy.cycle))
     if isinstance(policy, CountPolicy):
         return state | join(count={"rewards": policy.rewards, "tolls": policy.tolls})
+    assert isinstance(policy, IndexPolicy)  # noqa: S101 - there is no other kind
     # Its values follow from the prices.
-    return state | join(index={"rewards": policy.rewards})  # type: ignore[attr-defined]  # an IndexPolicy
+    index = {"rewards": policy.rewards, "by_pair": np.array(policy.edge_values.by_pair)}
+    return state | join(index=index)
 
 
 def restored_edgewise(state: State, choices: PathSet | RoadGraph, window: int) -> Plan[Policy]:
@@ -75,8 +80,9 @@ def restored_edgewise(state: State, choices: PathSet | RoadGraph, window: int) -
         paths=list(zip(pairs.tolist(), paths, strict=True)),
         edges=edges,
         cycle=cycle,
+        pair_prices=_pair_prices(start, choices),
     )
-    policy = CyclePolicy(cycle, window) if cycle else _steady(state, choices, warm.prices, window)
+    policy = CyclePolicy(cycle, window) if cycle else _steady(state, choices, warm, window)
     return Plan("edgewise", **numbers, policy=policy, cycle=cycle, warm=warm)
 
 
@@ -88,9 +94,7 @@ def _cycle(state: State, choices: PathSet | RoadGraph) -> tuple[Action, ...] | N
     return tuple(action for row in unpack_rows(state, choices.n_actions) for action in row)
 
 
-def _steady(
-    state: State, choices: PathSet | RoadGraph, prices: NDArray[np.float64], window: int
-) -> CountPolicy | IndexPolicy:
+def _steady(state: State, choices: PathSet | RoadGraph, warm: WarmStart, window: int) -> CountPolicy | IndexPolicy:
     def table(of: str, columns: int) -> NDArray[Any]:
         return taken(part(state, of), "rewards", np.empty((choices.n_edges, columns)))
 
@@ -99,4 +103,14 @@ def _steady(
         return CountPolicy(choices, table("count", window + 1), tolls, window)
     histories = plain_window(max(1, window))
     rewards = table("index", histories.n_labels)
-    return IndexPolicy(choices, rewards, EdgeValues.at_prices(rewards, prices, histories))
+    if bool(named(part(state, "index"), "by_pair", np.bool_, 0)):
+        if warm.pair_prices is None:
+            raise ResultsError("the state does not fit: a policy by pairs without their prices")
+        return IndexPolicy(choices, rewards, values_by_pair(rewards, warm.pair_prices, choices.rates))
+    return IndexPolicy(choices, rewards, EdgeValues.at_prices(rewards, warm.prices, histories))
+
+
+def _pair_prices(start: State, choices: PathSet | RoadGraph) -> NDArray[np.float64] | None:
+    if "pair_prices" not in start:
+        return None
+    return taken(start, "pair_prices", np.empty((choices.n_edges, choices.rates.size)))

@@ -171,8 +171,12 @@ class TestBound:
 
     def test_long_window_bound_of_arms_is_the_mean_of_the_largest_rewards(self) -> None:
         rewards = reward_table("reciprocal", 5, 30, np.random.default_rng(2))
-        plan = plan_paths(arms(5), rewards, 30)
-        assert plan.bound == pytest.approx(np.sort(rewards.ravel())[::-1][:31].mean(), rel=1e-6)
+        largest = np.sort(rewards.ravel())[::-1][:31].mean()
+        plan = plan_paths(arms(5), rewards, 30, tight_bound=False)
+        assert plan.bound == pytest.approx(largest, rel=1e-6)
+        # Potentials prove more: no edge can always find what the first uses of a window find.
+        closer = plan_paths(arms(5), rewards, 30)
+        assert closer.value <= closer.bound < largest
 
     def test_exact_histories_never_bound_worse_than_the_always_valid_bound(self) -> None:
         rng = np.random.default_rng(3)
@@ -397,7 +401,7 @@ class TestLongWindows:
         ratios = []
         for draw in range(10):
             rewards = reward_table("reciprocal", 20, 120, np.random.default_rng(draw))
-            plan = plan_paths(arms(20), rewards, 120, kicks=0)
+            plan = plan_paths(arms(20), rewards, 120, kicks=0, tight_bound=False)
             assert plan.value <= plan.bound
             _, earned = CountPolicy(arms(20), rewards, np.zeros(20), 120).play(np.zeros(5_000, np.int64))
             ratios.append(plan.value / earned[1_000:].mean())

@@ -188,6 +188,20 @@ def merge_edges(paths: PathSet, rewards: Floats) -> tuple[PathSet, Floats]:
     They always share one history, so nothing changes for any policy, while a bound that prices them together
     is tighter than one that lets each of them keep a history of its own. Unused edges are left out.
     """
+    place = merged_places(paths)
+    used = place >= 0
+    n_merged = int(place.max()) + 1
+    merged_rewards = np.zeros((n_merged, rewards.shape[1]))
+    np.add.at(merged_rewards, place[used], rewards[used])
+    action_of = np.repeat(np.arange(paths.n_actions), np.diff(paths.indptr))
+    pairs = np.unique(action_of * n_merged + place[paths.indices])
+    indptr = np.searchsorted(pairs // n_merged, np.arange(paths.n_actions + 1)).astype(np.int64)
+    indices = (pairs % n_merged).astype(np.int32)
+    return PathSet(indptr, indices, n_merged, paths.first_action, paths.rates), merged_rewards
+
+
+def merged_places(paths: PathSet) -> Ints:
+    """Return for each edge the number of the merged edge it is a part of, -1 for one that no action uses."""
     rng = np.random.default_rng(0)
     tags = rng.integers(1, 2**62, size=(paths.n_actions, 2), dtype=np.int64)
     action_of = np.repeat(np.arange(paths.n_actions), np.diff(paths.indptr))
@@ -198,10 +212,4 @@ def merge_edges(paths: PathSet, rewards: Floats) -> tuple[PathSet, Floats]:
     used[paths.indices] = True
     place = np.full(paths.n_edges, -1, np.int64)
     _, place[used] = np.unique(signature[used], axis=0, return_inverse=True)
-    n_merged = int(place.max()) + 1
-    merged_rewards = np.zeros((n_merged, rewards.shape[1]))
-    np.add.at(merged_rewards, place[used], rewards[used])
-    pairs = np.unique(action_of * n_merged + place[paths.indices])
-    indptr = np.searchsorted(pairs // n_merged, np.arange(paths.n_actions + 1)).astype(np.int64)
-    indices = (pairs % n_merged).astype(np.int32)
-    return PathSet(indptr, indices, n_merged, paths.first_action, paths.rates), merged_rewards
+    return place

@@ -17,11 +17,15 @@ from routesim.rounds.window import PathRows
 
 @dataclass(frozen=True)
 class EdgeValues:
-    """Value of every use history of the edges that carry tolls; `row[edge]` is -1 for those that do not."""
+    """Value of every use history of the edges that carry tolls; `row[edge]` is -1 for those that do not.
+
+    They follow from one price an edge, or from prices by pair.
+    """
 
     window: UseHistories
     row: Ints
     values: Floats
+    by_pair: bool = False
 
     @classmethod
     def at_prices(cls, rewards: Floats, prices: Floats, window: UseHistories) -> "EdgeValues":

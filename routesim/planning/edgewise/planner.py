@@ -7,29 +7,35 @@ import numpy as np
 from routesim.arrays import Floats, Ints, Ints32
 from routesim.errors import InputError
 from routesim.planning.cycles import CyclePolicy
+from routesim.planning.edgewise.candidates import Measured, index_by_pair, measured, policies
 from routesim.planning.edgewise.choices import PathSet, RoadGraph, merge_edges
-from routesim.planning.edgewise.count_policy import CountPolicy, EvenUseModel, tolls_at
+from routesim.planning.edgewise.count_policy import CountPolicy
 from routesim.planning.edgewise.cycle_search import GraphCycles, PathCycles
 from routesim.planning.edgewise.edge_models import HistoryModel, MajorantModel
-from routesim.planning.edgewise.index_policy import EdgeValues, IndexPolicy
+from routesim.planning.edgewise.index_policy import IndexPolicy
+from routesim.planning.edgewise.long_windows import LONGEST_WINDOW, LongWindowModel
+from routesim.planning.edgewise.pair_prices import (
+    PairPrices,
+    driven_paths,
+    find_pair_prices,
+    find_pair_prices_on_graph,
+    fits_pairs,
+    fits_potentials,
+    known_edges,
+)
 from routesim.planning.edgewise.prices import find_prices
 from routesim.planning.edgewise.recent_prices import certified_recent_bound, find_recent_prices
 from routesim.planning.edgewise.sharing import FlowSharing, PathSharing
 from routesim.planning.edgewise.single_edge import (
     MAX_EXACT_WINDOW,
-    block_rewards,
-    block_window,
     plain_window,
 )
 
 Action = int | tuple[int, ...]
 
-_BLOCKS = 12
-_BATCHES = 30
 _GOOD_ENOUGH = 0.04  # earlier prices that prove a plan this close to the best are kept: learners plan often
 _WORTH_CLOSING = 0.02  # a gap above this between value and bound is looked at with prices that look back
 _CLOSED = 0.015  # and they are improved until the gap is this small
-_MAX_VALUES = 1 << 27  # numbers in the tables of edge values: 1 GB
 
 
 @dataclass(frozen=True)
@@ -43,6 +49,7 @@ class WarmStart:
     edges: Ints
     cycle: tuple[Action, ...] | None
     recent_prices: Floats | None = None
+    pair_prices: Floats | None = None
 
 
 @dataclass(frozen=True)
@@ -51,7 +58,7 @@ class EdgewiseResult:
 
     `cycle` is what the policy plays once on it, and then `value` is exact and `value_error` 0. With several
     origin-destination pairs there is no cycle: `value` is the mean of a run and `value_error` its standard
-    error. The bound comes from `recent_prices` where they were needed to close the gap, and else from `prices`.
+    error. The bound comes from `pair_prices` or `recent_prices` where they are the closest, and else from `prices`.
     """
 
     policy: CyclePolicy[Action] | IndexPolicy | CountPolicy
@@ -63,6 +70,7 @@ class EdgewiseResult:
     warm: WarmStart
     choices: PathSet | RoadGraph
     recent_prices: Floats | None = None
+    pair_prices: Floats | None = None
     candidates: dict[str, float] = field(default_factory=dict)
 
 
@@ -87,16 +95,16 @@ def plan_paths(
     _check(rewards, paths.n_edges, window)
     merged, tables = merge_edges(paths, rewards)
     _check_warm(warm, merged.n_edges)
-    model, model_tables = _edge_model(tables, window, warm)
+    model, model_tables = _edge_model(tables, window, warm, tight_bound)
     start = None if warm is None else warm.prices
     sharing = PathSharing(merged, [])
     search = find_prices(merged, model_tables, model, sharing, start_prices=start, precision=precision)
     # Adding up the rewards of merged edges rounds; a bound must not.
     size = merged.best(np.abs(tables).max(axis=1), 0)[0] if merged.n_edges < paths.n_edges else 0.0
     rounding = paths.n_edges * float(np.finfo(np.float64).eps) * size
-    policies = _policies(merged, tables, window, search.prices, sharing, precision)
+    tried = policies(merged, tables, window, search.prices, sharing, precision)
     result = EdgewiseResult(
-        policy=policies[0].policy,
+        policy=tried[0].policy,
         value=-np.inf,
         value_error=np.inf,
         bound=search.bound + rounding,
@@ -108,11 +116,17 @@ def plan_paths(
         choices=merged,
     )
     if paths.rates.size > 1:
-        return _measured(result, policies, rounds, seed)
+        if tight_bound and (fits_pairs(merged.n_edges, window) or fits_potentials(merged.n_edges, window)):
+            start = search.prices if warm is None or warm.pair_prices is None else warm.pair_prices
+            by_pair = find_pair_prices(merged, model_tables, max(1, window), start)
+            result = _with_pair_prices(result, by_pair, rounding)
+            if by_pair.values.size:
+                tried.append(index_by_pair(merged, tables, window, by_pair))
+        return _with_measured(result, measured(tried, paths.rates, rounds, seed, thorough=tight_bound))
 
     cycles = PathCycles(merged, tables, window)
     cycles.add_simple()
-    for entry in policies:
+    for entry in tried:
         actions, _ = entry.policy.play(np.zeros(50 * (entry.window + 1), np.int64))
         cycles.add_run(entry.name, np.asarray(actions), entry.block)
     if warm is not None and warm.cycle is not None:
@@ -146,6 +160,7 @@ def plan_graph(
     max_paths: int | None = None,
     rounds: int = 2_000,
     seed: int = 0,
+    tight_bound: bool = True,
 ) -> EdgewiseResult:
     """Plan over every path of a graph; `rewards` has a row an edge, a column a count, and none positive.
 
@@ -160,7 +175,7 @@ def plan_graph(
             "plan over a path set instead"
         )
     _check_warm(warm, graph.n_edges)
-    model, model_tables = _edge_model(rewards, window, warm)
+    model, model_tables = _edge_model(rewards, window, warm, tight_bound)
     cycles = GraphCycles(graph, rewards, window)
     single = graph.rates.size == 1
     ceiling = rewards.max(axis=1)
@@ -182,7 +197,7 @@ def plan_graph(
     search = find_prices(
         graph, model_tables, model, sharing, start_prices=start_prices, precision=precision, enough=enough
     )
-    policies = _policies(graph, rewards, window, search.prices, sharing, precision)
+    tried = policies(graph, rewards, window, search.prices, sharing, precision)
     if isinstance(sharing, FlowSharing):
         leave = WarmStart(
             search.prices, ceiling, _patterns(model, model_tables), [], sharing.near(search.prices, 0.002), None
@@ -193,7 +208,7 @@ def plan_graph(
             search.prices, ceiling, _patterns(model, model_tables), known_paths, np.empty(0, np.int64), None
         )
     result = EdgewiseResult(
-        policy=policies[0].policy,
+        policy=tried[0].policy,
         value=-np.inf,
         value_error=np.inf,
         bound=search.bound,
@@ -203,8 +218,16 @@ def plan_graph(
         choices=graph,
     )
     if not single:
-        return _measured(result, policies, rounds, seed)
-    for entry in policies:
+        if tight_bound and fits_pairs(known_edges(known_paths), window):
+            start = search.prices if warm is None or warm.pair_prices is None else warm.pair_prices
+            driven = driven_paths(tried[-1].policy, graph.rates, seed)
+            by_pair, known_paths = find_pair_prices_on_graph(
+                graph, model_tables, max(1, window), start, [*known_paths, *driven]
+            )
+            result = _with_pair_prices(replace(result, warm=replace(leave, paths=known_paths)), by_pair, 0.0)
+            tried.append(index_by_pair(graph, rewards, window, by_pair))
+        return _with_measured(result, measured(tried, graph.rates, rounds, seed, thorough=tight_bound))
+    for entry in tried:
         n_rounds = (12 if warm is None else 6) * (entry.window + 1)
         played, _ = entry.policy.play(np.zeros(n_rounds, np.int64))
         cycles.add_run(entry.name, list(played), entry.block)
@@ -246,56 +269,29 @@ def _check_warm(warm: WarmStart | None, n_edges: int) -> None:
         )
 
 
-def _edge_model(rewards: Floats, window: int, warm: WarmStart | None) -> tuple[HistoryModel | MajorantModel, Floats]:
+def _edge_model(
+    rewards: Floats, window: int, warm: WarmStart | None, tight_bound: bool
+) -> tuple[HistoryModel | LongWindowModel | MajorantModel, Floats]:
     """Return the model of single edges for a window, and the reward table it reads."""
     if window > MAX_EXACT_WINDOW:
-        return MajorantModel(), rewards
+        tight = tight_bound and window <= LONGEST_WINDOW
+        return LongWindowModel(rewards) if tight else MajorantModel(), rewards
     patterns = None if warm is None else warm.patterns
     if window == 0:  # a window of one round whose count does not matter
         return HistoryModel(plain_window(1), patterns), np.repeat(rewards, 2, axis=1)
     return HistoryModel(plain_window(window), patterns), rewards
 
 
-@dataclass(frozen=True)
-class _Candidate:
-    """A policy to try, the window it sees, and how many rounds one round of its play stands for."""
-
-    name: str
-    policy: IndexPolicy | CountPolicy
-    window: int
-    block: int = 1
+def _with_pair_prices(result: EdgewiseResult, found: PairPrices, rounding: float) -> EdgewiseResult:
+    """Return the result with prices by pair for the next plan, and with their bound where it is closer."""
+    result = replace(result, warm=replace(result.warm, pair_prices=found.prices))
+    if found.bound + rounding >= result.bound:
+        return result
+    return replace(result, bound=found.bound + rounding, pair_prices=found.prices)
 
 
-def _policies(
-    choices: PathSet | RoadGraph,
-    rewards: Floats,
-    window: int,
-    prices: Floats,
-    sharing: PathSharing | FlowSharing,
-    precision: float,
-) -> list[_Candidate]:
-    """Return greedy and the index policy.
-
-    Where histories are too many, fixed tolls and the index in blocks.
-    """
-    greedy = CountPolicy(choices, rewards, np.zeros(choices.n_edges), window)
-    found = [_Candidate("greedy", greedy, window)]
-    tolled = int(np.count_nonzero(prices < rewards.max(axis=1)))
-    if window <= MAX_EXACT_WINDOW and tolled << window <= _MAX_VALUES:
-        histories = plain_window(max(1, window))
-        tables = np.repeat(rewards, 2, axis=1) if window == 0 else rewards
-        index = IndexPolicy(choices, tables, EdgeValues.at_prices(tables, prices, histories))
-        return [*found, _Candidate("index", index, window)]
-    even = find_prices(choices, rewards, EvenUseModel(), sharing, precision=precision)
-    tolls = CountPolicy(choices, rewards, tolls_at(rewards, even.prices), window)
-    found.append(_Candidate("tolls", tolls, window))
-    if choices.rates.size == 1:  # with several pairs nobody can be sent the same way for a whole block
-        histories = block_window(_BLOCKS)
-        tables = block_rewards(rewards, window, _BLOCKS)
-        in_blocks = find_prices(choices, tables, HistoryModel(histories), sharing, precision=precision)
-        index = IndexPolicy(choices, tables, EdgeValues.at_prices(tables, in_blocks.prices, histories))
-        found.append(_Candidate("index", index, _BLOCKS, -(-window // _BLOCKS)))
-    return found
+def _with_measured(result: EdgewiseResult, best: Measured) -> EdgewiseResult:
+    return replace(result, policy=best.policy, value=best.value, value_error=best.error, candidates=best.means)
 
 
 def _flow_periods(window: int) -> list[int]:
@@ -320,23 +316,7 @@ def _with_cycle(
     )
 
 
-def _measured(result: EdgewiseResult, policies: list[_Candidate], rounds: int, seed: int) -> EdgewiseResult:
-    """Play every policy against the same random pairs; return the best, with its standard error."""
-    rng = np.random.default_rng(seed)
-    rates = result.choices.rates
-    pairs = rng.choice(rates.size, size=rounds, p=rates).astype(np.int64)
-    candidates: dict[str, float] = {}
-    for entry in policies:
-        earned = entry.policy.play(pairs)[1][min(entry.window, rounds // 2) :]
-        candidates[entry.name] = float(earned.mean())
-        if candidates[entry.name] > result.value:
-            batches = np.array([batch.mean() for batch in np.array_split(earned, _BATCHES)])
-            error = float(batches.std(ddof=1)) / _BATCHES**0.5
-            result = replace(result, policy=entry.policy, value=candidates[entry.name], value_error=error)
-    return replace(result, candidates=candidates)
-
-
-def _patterns(model: HistoryModel | MajorantModel, tables: Floats) -> Floats | None:
+def _patterns(model: HistoryModel | LongWindowModel | MajorantModel, tables: Floats) -> Floats | None:
     if not isinstance(model, HistoryModel):
         return None
     model.keep_useful(tables)
