@@ -7,6 +7,7 @@ RoutesimError
 │   └── NoPathError     no way from the origin to the destination
 ├── RouteError          a router's answer that cannot be driven
 ├── ResultsError        a results folder that cannot be written or read
+├── SimulatorError      another simulator that drives the traffic failed, or its process is gone
 ├── LostWorkerError     a process or machine that was working on a run is gone
 └── ScenarioError       a mistake in a scenario file or its name
 
@@ -46,6 +47,10 @@ class RouteError(RoutesimError, ValueError):
 
 class ResultsError(RoutesimError):
     """A results folder cannot be written or read."""
+
+
+class SimulatorError(RoutesimError):
+    """Another simulator that drives the traffic, such as SUMO, failed or its process is gone."""
 
 
 class LostWorkerError(RoutesimError):
