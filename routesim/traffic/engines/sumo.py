@@ -31,6 +31,7 @@ REFRESH_S = 10  # so often speeds are looked at where somebody goes by them
 MEMORY_S = 120.0  # over about so long they are averaged
 _BLOCK_S = 300  # so long SUMO drives on by itself
 _PRIOR = 0.5  # so many vehicles at the speed limit stand beside those seen: a road that empties is quick again
+_PATIENCE_S = {"meso": 2, "micro": 1}  # who is late on an edge is looked at so often
 _HEADWAY_S, _SPACE_M = 1.0, 7.5  # of SUMO's cars that follow each other: seconds, and metres where they stand
 
 
@@ -307,27 +308,30 @@ class SumoEngine(CompiledEngine):
         """Have SUMO drive up to a second."""
         if self._process is None:
             options = self._physics.options(self._setting.noise_seed)
-            self._process = SumoProcess(self._net, options, self._setting.bin_s)
+            words = {"bin_s": self._setting.bin_s, "patience_s": _PATIENCE_S[self._physics.mode]}
+            self._process = SumoProcess(self._net, options, words, self._network.free_flow_s)
         if self._looks:
             self._look_again()
         drain = self.departed() == self._setting.n_vehicles
         words = {"command": "go", "until": until, "pause": REFRESH_S * self._looks, "drain": drain}
-        said, found = self._process.ask(words | {"n_edges": self._network.n_edges}, self._told())
+        said, found = self._process.ask(words, self._told())
         for vehicle in found["refused"].tolist():
             self._world.fleet.state[vehicle, [START, LENGTH]] = self._turning[vehicle]
         self._departing, self._turning = [], {}
         fade = np.exp(-(said["second"] - self._now) / MEMORY_S)
-        self._sums = self._sums * fade + found["sums"] * REFRESH_S
+        self._sums *= fade
+        np.add.at(self._sums, (0, found["seen"]), REFRESH_S * found["numbers"] * found["speeds"])
+        np.add.at(self._sums, (1, found["seen"]), REFRESH_S * found["numbers"])
         self._now, self._left = said["second"], said["left"]
         self._world.clock[core.FORCED] += said["moved"]
         self._world.clock[core.NEXT] = 0
-        self._world = self._world._replace(events=found["events"].copy())
+        self._world = self._world._replace(events=found["events"].reshape(-1, 3))
 
     def _told(self) -> dict[str, NDArray[Any]]:
         fleet, told = self._world.fleet, {}
         changed = np.flatnonzero(self._share != self._known_share)
         if len(changed):
-            told = {"changed": changed, "speeds": self._speed_at(changed), "closed": self._share[changed] == 0}
+            told = {"changed": changed, "limits": self._speed_at(changed), "closed": self._share[changed] == 0}
             self._known_share = self._share.copy()
         turning = [vehicle for vehicle in self._turning if vehicle not in set(self._departing)]
         for name, vehicles in (("departing", self._departing), ("turning", turning)):

@@ -8,19 +8,21 @@ import sys
 import tempfile
 import weakref
 import zlib
+from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from routesim.arrays import Ints
+from routesim.arrays import Floats, Ints
 from routesim.errors import InputError, SimulatorError
 from routesim.roads.importers.sumo import read_sumo
 from routesim.roads.importers.sumo_export import NET, find_netconvert, to_sumo
 from routesim.roads.network import RoadNetwork
 from routesim.traffic.engines import sumo_worker
-from routesim.traffic.engines.sumo_worker import Arrays, receive, send
+from routesim.traffic.engines.sumo_worker import receive, send
 
 _NET_LIMIT = 2**40  # bytes: the net is our own
 
@@ -59,7 +61,8 @@ def net_of(network: RoadNetwork) -> Net:
 class SumoProcess:
     """A running SUMO. It ends with `close`, with the program, or when nobody uses it any more."""
 
-    def __init__(self, net: Net, options: list[str], bin_s: float) -> None:
+    def __init__(self, net: Net, options: list[str], words: Mapping[str, Any], free_flow_s: Floats) -> None:
+        """Start it with options of SUMO's command line and `words` for its worker."""
         check_installed()
         self._folder = Path(tempfile.mkdtemp(prefix="routesim-sumo-"))
         try:
@@ -80,17 +83,19 @@ class SumoProcess:
             shutil.rmtree(self._folder, ignore_errors=True)
             raise
         self.close = weakref.finalize(self, _end, self.process, self._folder, os.getpid())
-        words, _ = self.ask({"command": "start", "options": ["-n", NET, *options], "bin_s": bin_s}, {})
-        self.version = str(words["version"])
+        start = {"command": "start", "options": ["-n", NET, *options], **words}
+        self.version = str(self.ask(start, {"free_flow_s": free_flow_s})[0]["version"])
 
-    def ask(self, words: dict[str, Any], arrays: Arrays) -> tuple[dict[str, Any], Arrays]:
+    def ask(
+        self, words: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
+    ) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Send a command and return the answer; a SimulatorError where SUMO failed or is gone."""
         if not self.close.alive:
             raise SimulatorError("this run of SUMO has ended; start another")
         try:
             assert self.process.stdin is not None  # noqa: S101 - it is a pipe
             assert self.process.stdout is not None  # noqa: S101
-            send(self.process.stdin, words, arrays)
+            send(self.process.stdin, words, {name: numbers.copy() for name, numbers in arrays.items()})
             said, found = receive(self.process.stdout)
         except (EOFError, OSError):
             raise SimulatorError(self._last_words()) from None
@@ -98,7 +103,7 @@ class SumoProcess:
             last = self._said()
             self.close()
             raise SimulatorError(f"SUMO stopped: {' '.join(said['error'].split())[:400]}{last}")
-        return said, found
+        return said, {name: np.array(numbers) for name, numbers in found.items()}
 
     def _last_words(self) -> str:
         code, last = self.process.wait(), self._said()

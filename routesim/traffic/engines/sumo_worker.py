@@ -1,9 +1,9 @@
 """SUMO in a process of its own: libsumo is there once in a process, and what it crashes is not the run.
 
 The parent starts this file as a program. It reads commands from its standard input and answers on its standard output,
-each a line of JSON that says which arrays follow, and their bytes:
+each a line of JSON that says which rows of numbers follow, and their bytes:
 
-    start   the options of SUMO
+    start   the options of SUMO, and the times that edges take when they are empty
     go      vehicles with routes, new routes of vehicles on their way, roads that change; then drive until a second
 
 The answer to `go` has what happened since, as rows of (second, vehicle, place on its route); a place of -1 is the
@@ -16,51 +16,55 @@ import os
 import shutil
 import signal
 import sys
+from array import array
+from collections import defaultdict
+from collections.abc import Mapping
 from typing import Any, BinaryIO, TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
-
-Arrays: TypeAlias = dict[str, NDArray[Any]]
+# numpy is left out: it takes as long to load as SUMO takes for a thousand vehicles.
+Numbers: TypeAlias = dict[str, memoryview]
 KIND = "car"
 _CLOCK, _HALTING = -1, -2
+_SOONEST = 0.6  # of its time on the empty edge nobody leaves it
 
 
-def send(stream: BinaryIO, words: dict[str, Any], arrays: Arrays) -> None:
-    """Write words and arrays."""
-    parts = [np.ascontiguousarray(array) for array in arrays.values()]
-    shapes = [[name, part.dtype.str, *part.shape] for name, part in zip(arrays, parts, strict=True)]
-    stream.write(json.dumps([words, shapes]).encode() + b"\n" + b"".join(part.tobytes() for part in parts))
+def send(stream: BinaryIO, words: Mapping[str, Any], arrays: Mapping[str, Any]) -> None:
+    """Write words and rows of numbers: what has a buffer of one dimension."""
+    parts = {name: memoryview(numbers) for name, numbers in arrays.items()}
+    stream.write(json.dumps([words, [[name, part.format, part.nbytes] for name, part in parts.items()]]).encode())
+    stream.write(b"\n" + b"".join(parts.values()))
     stream.flush()
 
 
-def receive(stream: BinaryIO) -> tuple[dict[str, Any], Arrays]:
-    """Read words and arrays; an EOFError where the other side is gone."""
+def receive(stream: BinaryIO) -> tuple[dict[str, Any], Numbers]:
+    """Read words and rows of numbers; an EOFError where the other side is gone."""
     line = stream.readline()
     if not line.endswith(b"\n"):
         raise EOFError
     words, shapes = json.loads(line)
-    arrays = {}
-    for name, kind, *shape in shapes:
-        size = int(np.prod(shape)) * np.dtype(kind).itemsize
+    found = {}
+    for name, kind, size in shapes:
         data = stream.read(size)
         if len(data) < size:
             raise EOFError
-        arrays[name] = np.frombuffer(data, dtype=kind).reshape(shape)
-    return words, arrays
+        found[name] = memoryview(data).cast(kind)
+    return words, found
 
 
 class World:
     """SUMO at work, and what is known of its vehicles."""
 
-    def __init__(self, libsumo: Any, options: list[str], bin_s: float) -> None:
-        self._sumo, self._bin_s = libsumo, bin_s
+    def __init__(self, libsumo: Any, options: list[str], bin_s: float, patience_s: int, free_flow_s: list[float]) -> None:
+        """Start SUMO; who is later than on an empty edge is looked at every `patience_s` seconds."""
+        self._sumo, self._bin_s, self._patience_s = libsumo, bin_s, patience_s
+        self._soonest = [max(1, int(_SOONEST * seconds)) for seconds in free_flow_s]
         libsumo.start(["sumo", *options])
         libsumo.vehicletype.copy("DEFAULT_VEHTYPE", KIND)
         self.second = 0
         self._routes: dict[str, list[str]] = {}
         self._first: dict[str, int] = {}  # the place on its path where the route that SUMO knows begins
         self._place: dict[str, int] = {}
+        self._due: defaultdict[int, list[str]] = defaultdict(list)  # who is to be looked at in a second
 
     def add(self, vehicles: list[int], departs: list[float], starts: list[int], edges: list[int]) -> None:
         """Let vehicles depart from now on."""
@@ -96,63 +100,75 @@ class World:
             for number in range(self._sumo.edge.getLaneNumber(str(edge))):
                 lane.setDisallowed(f"{edge}_{number}", ["passenger"] if shut else [])
 
-    def go(self, until: int, pause: int, drain: bool, n_edges: int) -> tuple[dict[str, Any], Arrays]:
-        """Drive until a second, or where they `drain` until nobody is left; look at speeds every `pause` seconds, where it is not 0."""
-        events: list[tuple[int, int, int]] = []
-        samples: list[tuple[int, int, int, float]] = []
-        simulation, vehicle, place_of = self._sumo.simulation, self._sumo.vehicle, self._place
-        index_of, moved = vehicle.getRouteIndex, 0
+    def go(self, until: int, pause: int, *, drain: bool) -> tuple[dict[str, int], dict[str, Any]]:
+        """Drive until a second, or where they `drain` until nobody is left; look at speeds every `pause` seconds."""
+        events: list[int] = []
+        samples: list[tuple[int, int, float]] = []
+        simulation, moved = self._sumo.simulation, 0
         while self.second < until:
             if drain and not simulation.getMinExpectedNumber():
                 break
             now = self.second
             if now // self._bin_s > (now - 1) // self._bin_s:
-                events += [(now, _HALTING - n, int(edge)) for edge, n in self._halting()]
+                for edge, n in self._halting():
+                    events += (now, _HALTING - n, int(edge))
             simulation.step()
             self.second += 1
-            for key in vehicle.getIDList():
-                place = index_of(key)
-                if place_of.get(key) != place + self._first[key]:
-                    place_of[key] = place + self._first[key]
-                    events.append((now, int(key), place_of[key]))
-            for key in simulation.getArrivedIDList():
-                events.append((now, int(key), -1))
-                for known in (self._routes, self._first, place_of):
-                    known.pop(key, None)
+            self._follow(now, events)
             moved += simulation.getStartingTeleportNumber()
             if pause and self.second % pause == 0:
                 samples += self._speeds()
-        events.append((self.second, _CLOCK, 0))
-        left = simulation.getMinExpectedNumber()
-        sums = np.zeros((2, n_edges))  # metres driven and seconds spent, of those on the road when it was looked at
-        for edge, n, speed in samples:
-            sums[0, edge] += n * speed
-            sums[1, edge] += n
-        words = {"second": self.second, "moved": moved, "left": left}
-        return words, {"events": np.array(events, dtype=np.int64), "sums": sums}
+        events += (self.second, _CLOCK, 0)
+        columns = list(zip(*samples, strict=True)) or [(), (), ()]
+        seen = {"seen": array("q", columns[0]), "numbers": array("q", columns[1]), "speeds": array("d", columns[2])}
+        words = {"second": self.second, "moved": moved, "left": simulation.getMinExpectedNumber()}
+        return words, {"events": array("q", events), **seen}
 
-    def _occupied(self) -> set[str]:
-        return {self._routes[key][place] for key, place in self._place.items()}
+    def _follow(self, now: int, events: list[int]) -> None:
+        """Write down who has arrived, and who has come to another edge."""
+        index_of, place_of, due = self._sumo.vehicle.getRouteIndex, self._place, self._due
+        first, routes, soonest = self._first, self._routes, self._soonest
+        for key in self._sumo.simulation.getDepartedIDList():
+            place_of[key] = -1
+            due[now].append(key)
+        for key in self._sumo.simulation.getArrivedIDList():
+            events += (now, int(key), -1)
+            for known in (routes, first, place_of):
+                known.pop(key, None)
+        later = due[now + self._patience_s]
+        for key in due.pop(now, ()):
+            if key not in place_of:  # arrived
+                continue
+            place = index_of(key) + first[key]
+            if place == place_of[key]:
+                later.append(key)
+            else:
+                place_of[key] = place
+                events += (now, int(key), place)
+                due[now + soonest[int(routes[key][place])]].append(key)
+
+    def _occupied(self) -> list[str]:
+        return sorted({self._routes[key][place] for key, place in self._place.items() if place >= 0})
 
     def _halting(self) -> list[tuple[str, int]]:
         number = self._sumo.edge.getLastStepHaltingNumber
-        return [(edge, n) for edge in sorted(self._occupied()) if (n := number(edge))]
+        return [(edge, n) for edge in self._occupied() if (n := number(edge))]
 
     def _speeds(self) -> list[tuple[int, int, float]]:
         edge = self._sumo.edge
-        seen = [(key, edge.getLastStepVehicleNumber(key)) for key in sorted(self._occupied())]
+        seen = [(key, edge.getLastStepVehicleNumber(key)) for key in self._occupied()]
         return [(int(key), n, edge.getLastStepMeanSpeed(key)) for key, n in seen if n]
 
 
-def _answer(world: World | None, words: dict[str, Any], arrays: Arrays) -> tuple[dict[str, Any], Arrays]:
+def _answer(world: World | None, words: dict[str, Any], found: Numbers) -> tuple[dict[str, int], dict[str, Any]]:
     assert world is not None  # noqa: S101 - the parent starts it first
-    lists = {name: array.tolist() for name, array in arrays.items()}
+    lists = {name: numbers.tolist() for name, numbers in found.items()}
     if "changed" in lists:
-        world.change(lists["changed"], lists["speeds"], lists["closed"])
+        world.change(lists["changed"], lists["limits"], lists["closed"])
     refused = world.turn(lists["turning"], lists["turning_starts"], lists["turning_edges"])
     world.add(lists["departing"], lists["departs"], lists["departing_starts"], lists["departing_edges"])
-    said, found = world.go(words["until"], words["pause"], words["drain"], words["n_edges"])
-    return said, found | {"refused": np.array(refused, dtype=np.int64)}
+    said, seen = world.go(words["until"], words["pause"], drain=words["drain"])
+    return said, {**seen, "refused": array("q", refused)}
 
 
 def main() -> None:
@@ -163,15 +179,16 @@ def main() -> None:
     world = None
     try:
         while True:
-            words, arrays = receive(stdin)
+            words, found = receive(stdin)
             try:
                 if words["command"] == "start":
                     import libsumo
 
-                    world = World(libsumo, words["options"], words["bin_s"])
+                    times = found["free_flow_s"].tolist()
+                    world = World(libsumo, words["options"], words["bin_s"], words["patience_s"], times)
                     send(stdout, {"version": libsumo.__version__}, {})
                 else:
-                    send(stdout, *_answer(world, words, arrays))
+                    send(stdout, *_answer(world, words, found))
             except Exception as problem:  # noqa: BLE001 - whatever it is, the parent says it
                 send(stdout, {"error": f"{type(problem).__name__}: {problem}"}, {})
     except (EOFError, BrokenPipeError):
