@@ -62,8 +62,8 @@ from routesim.traffic.routers.greedy import GreedyRouter as GreedyRouter
 from routesim.traffic.routers.logit import LogitRouter as LogitRouter
 from routesim.traffic.routers.pair_learners import PairLearnersRouter as PairLearnersRouter
 from routesim.traffic.routers.planned import PlannedRouter as PlannedRouter
-from routesim.traffic.sumo_simulator import SumoSimulator as SumoSimulator
 from routesim.traffic.simulator import TrafficSimulator as TrafficSimulator
+from routesim.traffic.sumo_simulator import SumoSimulator as SumoSimulator
 from routesim.travellers.contexts import DrawnContexts as DrawnContexts
 from routesim.travellers.contexts import GaussianContexts as GaussianContexts
 from routesim.travellers.contexts import UniformContexts as UniformContexts

@@ -46,6 +46,23 @@ def fork() -> rs.RoadNetwork:
     return roads([(0, 1, 500), (1, 2, 500), (1, 4, 640), (2, 3, 500), (4, 3, 640)], places)
 
 
+SCENARIO = """
+kind = "traffic"
+title = "A short judgement"
+rounds = 60
+replications = 1
+seed = 0
+
+[traffic]
+name = "cologne"
+physics = { name = "sumo", mode = "micro" }
+
+[traffic.demand]
+end_s = 60
+
+[[learners]]
+name = "PlannedRouter"
+"""
 STRAIGHT, BEND = (0, 1, 3), (0, 2, 4)
 
 
@@ -92,7 +109,7 @@ def test_waiting_to_be_inserted_is_part_of_a_trip(fork: rs.RoadNetwork) -> None:
     assert np.diff(np.sort(traffic.arrival_s)).min() >= 1
     assert traffic.standing is not None
     outside = {int(row[0]): int(row[4]) for row in traffic.standing if row[1] == 0}
-    inserted = int((traffic.edge_counts[0, 0]))
+    inserted = int(traffic.edge_counts[0, 0])
     assert outside[0] == 60 - inserted > 0
 
 
@@ -282,25 +299,24 @@ def test_roads_and_settings_that_sumo_cannot_have_are_refused(fork: rs.RoadNetwo
 def test_a_question_at_every_departure_is_asked_in_time(fork: rs.RoadNetwork) -> None:
     class Asked(rs.FreeFlowRouter):
         interval_s = 0.0
-        seen: list[float] = []
+
+        def __init__(self) -> None:
+            self.seen: list[float] = []
 
         def route(self, departures: Departures) -> Routes:
             self.seen.append(departures.now_s)
             return super().route(departures)
 
     times = [0.5, 0.7, 3.0, 400.25]
-    traffic = rs.SumoSimulator(fork, trips(times), speed_deviation=0.0).run(Asked())
-    assert Asked.seen == times
+    traffic = rs.SumoSimulator(fork, trips(times), speed_deviation=0.0).run(asked := Asked())
+    assert asked.seen == times
     assert traffic.arrival_s[0] == pytest.approx(1 + 120, abs=1)  # SUMO inserts in whole seconds
     assert traffic.arrival_s[3] == pytest.approx(401 + 120, abs=1)
 
 
 def test_a_scenario_names_sumo_and_its_mode(tmp_path: Path) -> None:
     file = tmp_path / "judged.toml"
-    file.write_text(
-        'kind = "traffic"\ntitle = "A short judgement"\nrounds = 60\n\n[traffic]\nname = "cologne"\n'
-        'physics = { name = "sumo", mode = "micro" }\n\n[traffic.demand]\nend_s = 60\n\n[[learners]]\nname = "PlannedRouter"\n'
-    )
+    file.write_text(SCENARIO)
     from routesim.runner.units import units
     from routesim.scenario.files import load_scenario
 

@@ -16,7 +16,7 @@ from routesim.errors import InputError, RouteError
 from routesim.roads.network import RoadNetwork
 from routesim.roads.shortest import find
 from routesim.traffic.engines import sumo_kernel as core
-from routesim.traffic.engines.base import Setting, Stop
+from routesim.traffic.engines.base import Happened, Setting, Stop
 from routesim.traffic.engines.choice import Beliefs, Search
 from routesim.traffic.engines.compiled import DEPARTED, CompiledEngine
 from routesim.traffic.engines.fleet import ENTERED, LENGTH, START, Fleet
@@ -131,7 +131,7 @@ class SumoEngine(CompiledEngine):
         self._process: SumoProcess | None = None
         self._net = net_of(network)
         self._turns = np.unique(self._net.connections @ [n_edges, 1])
-        self._now, self._left = 0, 0
+        self._now, self._left, self._held = 0, 0, 0  # held are those who would depart onto a closed road
         self._sums = np.zeros((2, n_edges))  # metres and seconds of late, see `sumo_worker`
         self._known_share = np.ones(n_edges)  # the shares of capacity that SUMO knows of
         self._departing: list[int] = []
@@ -147,8 +147,6 @@ class SumoEngine(CompiledEngine):
             if stop.reason == "lesson":
                 return stop
             if self.departed() == len(departure_s) and not self._left and not self._departing:
-                if self._process is not None:
-                    self._process.close()
                 return Stop("over")
             unasked, asks_s = self._next_question()
             step = REFRESH_S if self._looks else _BLOCK_S
@@ -288,6 +286,10 @@ class SumoEngine(CompiledEngine):
 
     def _change(self, before: Floats, now_s: float, next_s: float) -> None:  # noqa: ARG002 - SUMO opens roads itself
         """Turn those whose path leads over a road that is closed from now on."""
+        if self._held and int(now_s) > self._now:  # SUMO has stopped where nobody could move
+            share, self._share = self._share, before
+            self._go(int(now_s))
+            self._share, self._left = share, self._held
         closed = self._share == 0
         if not (closed & (before > 0)).any():
             return
@@ -312,17 +314,17 @@ class SumoEngine(CompiledEngine):
             self._process = SumoProcess(self._net, options, words, self._network.free_flow_s)
         if self._looks:
             self._look_again()
-        drain = self.departed() == self._setting.n_vehicles
-        words = {"command": "go", "until": until, "pause": REFRESH_S * self._looks, "drain": drain}
-        said, found = self._process.ask(words, self._told())
+        drain = self.departed() == self._setting.n_vehicles and not self._held
+        asked: dict[str, Any] = {"command": "go", "until": until, "pause": REFRESH_S * self._looks, "drain": drain}
+        said, found = self._process.ask(asked, self._told())
         for vehicle in found["refused"].tolist():
             self._world.fleet.state[vehicle, [START, LENGTH]] = self._turning[vehicle]
         self._departing, self._turning = [], {}
         fade = np.exp(-(said["second"] - self._now) / MEMORY_S)
         self._sums *= fade
-        np.add.at(self._sums, (0, found["seen"]), REFRESH_S * found["numbers"] * found["speeds"])
-        np.add.at(self._sums, (1, found["seen"]), REFRESH_S * found["numbers"])
-        self._now, self._left = said["second"], said["left"]
+        np.add.at(self._sums[0], found["seen"], REFRESH_S * found["numbers"] * found["speeds"])
+        np.add.at(self._sums[1], found["seen"], REFRESH_S * found["numbers"])
+        self._now, self._left, self._held = said["second"], said["left"], said["held"]
         self._world.clock[core.FORCED] += said["moved"]
         self._world.clock[core.NEXT] = 0
         self._world = self._world._replace(events=found["events"].reshape(-1, 3))
@@ -358,6 +360,12 @@ class SumoEngine(CompiledEngine):
         roads, free_flow = self._static, np.maximum(self._network.free_flow_s[edges], 1e-3)
         queue = (np.asarray(counts) + 0.5) * 3600.0 / roads.capacity_vph[edges]
         return np.asarray(np.maximum(roads.free_flow_s[edges], queue) / free_flow, dtype=np.float64)
+
+    def happened(self) -> Happened:
+        """Return what happened; the run is over then, and so is SUMO."""
+        if self._process is not None:
+            self._process.close()
+        return super().happened()
 
     def _held_back(self) -> tuple[int, Ints32]:
         return int(self._world.clock[core.FORCED]), self._world.standing.all_rows()

@@ -19,7 +19,7 @@ import sys
 from array import array
 from collections import defaultdict
 from collections.abc import Mapping
-from typing import Any, BinaryIO, TypeAlias
+from typing import IO, Any, TypeAlias
 
 # numpy is left out: it takes as long to load as SUMO takes for a thousand vehicles.
 Numbers: TypeAlias = dict[str, memoryview]
@@ -28,7 +28,7 @@ _CLOCK, _HALTING = -1, -2
 _SOONEST = 0.6  # of its time on the empty edge nobody leaves it
 
 
-def send(stream: BinaryIO, words: Mapping[str, Any], arrays: Mapping[str, Any]) -> None:
+def send(stream: IO[bytes], words: Mapping[str, Any], arrays: Mapping[str, Any]) -> None:
     """Write words and rows of numbers: what has a buffer of one dimension."""
     parts = {name: memoryview(numbers) for name, numbers in arrays.items()}
     stream.write(json.dumps([words, [[name, part.format, part.nbytes] for name, part in parts.items()]]).encode())
@@ -36,7 +36,7 @@ def send(stream: BinaryIO, words: Mapping[str, Any], arrays: Mapping[str, Any]) 
     stream.flush()
 
 
-def receive(stream: BinaryIO) -> tuple[dict[str, Any], Numbers]:
+def receive(stream: IO[bytes]) -> tuple[dict[str, Any], Numbers]:
     """Read words and rows of numbers; an EOFError where the other side is gone."""
     line = stream.readline()
     if not line.endswith(b"\n"):
@@ -54,51 +54,88 @@ def receive(stream: BinaryIO) -> tuple[dict[str, Any], Numbers]:
 class World:
     """SUMO at work, and what is known of its vehicles."""
 
-    def __init__(self, libsumo: Any, options: list[str], bin_s: float, patience_s: int, free_flow_s: list[float]) -> None:
+    def __init__(
+        self, libsumo: Any, options: list[str], bin_s: float, patience_s: int, free_flow_s: list[float]
+    ) -> None:
         """Start SUMO; who is later than on an empty edge is looked at every `patience_s` seconds."""
         self._sumo, self._bin_s, self._patience_s = libsumo, bin_s, patience_s
         self._soonest = [max(1, int(_SOONEST * seconds)) for seconds in free_flow_s]
         libsumo.start(["sumo", *options])
         libsumo.vehicletype.copy("DEFAULT_VEHTYPE", KIND)
         self.second = 0
+        self._keys: dict[int, str] = {}  # SUMO's names of the vehicles that it knows
+        self._numbers: dict[str, int] = {}
         self._routes: dict[str, list[str]] = {}
-        self._first: dict[str, int] = {}  # the place on its path where the route that SUMO knows begins
+        self._first: dict[str, int] = {}  # the place on its path where SUMO's count of its edges begins
         self._place: dict[str, int] = {}
         self._due: defaultdict[int, list[str]] = defaultdict(list)  # who is to be looked at in a second
+        self._closed: set[str] = set()
+        self._held: dict[int, tuple[float, list[str]]] = {}  # departures and routes that begin on a closed road
+        self._names = 0
 
     def add(self, vehicles: list[int], departs: list[float], starts: list[int], edges: list[int]) -> None:
-        """Let vehicles depart from now on."""
+        """Let vehicles depart from now on; SUMO refuses those who would onto a closed road, so that they wait here."""
         names = list(map(str, edges))
-        vehicle, route = self._sumo.vehicle, self._sumo.route
         for i, number in enumerate(vehicles):
-            key, mine = str(number), names[starts[i] : starts[i + 1]]
-            route.add(key, mine)
-            depart = f"{max(departs[i], self.second):.3f}"
-            vehicle.add(key, key, typeID=KIND, depart=depart, departLane="best", departSpeed="max")
-            self._routes[key], self._first[key] = mine, 0
+            self._add(number, departs[i], names[starts[i] : starts[i + 1]])
+
+    def _add(self, number: int, depart: float, edges: list[str]) -> None:
+        if edges[0] in self._closed:
+            self._held[number] = depart, edges
+            return
+        self._names += 1
+        key = f"{number}.{self._names}"
+        self._sumo.route.add(key, edges)
+        self._sumo.vehicle.add(
+            key, key, typeID=KIND, depart=f"{max(depart, self.second):.3f}", departLane="best", departSpeed="max"
+        )
+        self._keys[number], self._numbers[key] = key, number
+        self._routes[key], self._first[key] = edges, 0
+
+    def _forget(self, key: str) -> None:
+        del self._keys[self._numbers.pop(key)]
+        for known in (self._routes, self._first, self._place):
+            known.pop(key, None)
 
     def turn(self, vehicles: list[int], starts: list[int], edges: list[int]) -> list[int]:
         """Give vehicles another route from the edge on which they are; return those that cannot take it."""
-        names, refused = list(map(str, edges)), []
+        names, refused, vehicle = list(map(str, edges)), [], self._sumo.vehicle
         for i, number in enumerate(vehicles):
-            key, mine = str(number), names[starts[i] : starts[i + 1]]
+            mine = names[starts[i] : starts[i + 1]]
+            if number in self._held:
+                self._add(number, self._held.pop(number)[0], mine)
+                continue
+            key = self._keys[number]
             place = self._place.get(key, 0)
+            if vehicle.getRoadID(key).startswith(":"):  # it has begun to turn
+                refused.append(number)
+                continue
             try:
-                self._sumo.vehicle.setRoute(key, mine)
+                vehicle.setRoute(key, mine)
             except self._sumo.TraCIException:
                 refused.append(number)
                 continue
             self._routes[key] = [*self._routes[key][:place], *mine]
-            self._first[key] = place
+            if key in self._place:
+                self._first[key] = place - vehicle.getRouteIndex(key)
         return refused
 
     def change(self, edges: list[int], speeds: list[float], closed: list[bool]) -> None:
         """Let roads have another speed limit, and close them or open them again."""
-        lane = self._sumo.lane
-        for edge, speed, shut in zip(edges, speeds, closed, strict=True):
-            self._sumo.edge.setMaxSpeed(str(edge), speed)
-            for number in range(self._sumo.edge.getLaneNumber(str(edge))):
-                lane.setDisallowed(f"{edge}_{number}", ["passenger"] if shut else [])
+        for edge, speed, shut in zip(map(str, edges), speeds, closed, strict=True):
+            self._sumo.edge.setMaxSpeed(edge, speed)
+            for number in range(self._sumo.edge.getLaneNumber(edge)):
+                self._sumo.lane.setDisallowed(f"{edge}_{number}", ["passenger"] if shut else [])
+            (self._closed.add if shut else self._closed.discard)(edge)
+        for key in [key for key in self._routes if key not in self._place and self._routes[key][0] in self._closed]:
+            number, route = self._numbers[key], self._routes[key]
+            self._sumo.vehicle.remove(key)
+            self._forget(key)
+            self._held[number] = 0.0, route
+        for number, (depart, route) in list(self._held.items()):
+            if route[0] not in self._closed:
+                del self._held[number]
+                self._add(number, depart, route)
 
     def go(self, until: int, pause: int, *, drain: bool) -> tuple[dict[str, int], dict[str, Any]]:
         """Drive until a second, or where they `drain` until nobody is left; look at speeds every `pause` seconds."""
@@ -118,34 +155,43 @@ class World:
             moved += simulation.getStartingTeleportNumber()
             if pause and self.second % pause == 0:
                 samples += self._speeds()
+        if pause:  # whoever is to be turned now must be known where he is
+            for key in self._place:
+                self._see(key, self.second - 1, events)
         events += (self.second, _CLOCK, 0)
         columns = list(zip(*samples, strict=True)) or [(), (), ()]
         seen = {"seen": array("q", columns[0]), "numbers": array("q", columns[1]), "speeds": array("d", columns[2])}
         words = {"second": self.second, "moved": moved, "left": simulation.getMinExpectedNumber()}
+        words["held"] = len(self._held)
         return words, {"events": array("q", events), **seen}
 
     def _follow(self, now: int, events: list[int]) -> None:
         """Write down who has arrived, and who has come to another edge."""
-        index_of, place_of, due = self._sumo.vehicle.getRouteIndex, self._place, self._due
-        first, routes, soonest = self._first, self._routes, self._soonest
+        due, places, routes, soonest = self._due, self._place, self._routes, self._soonest
         for key in self._sumo.simulation.getDepartedIDList():
-            place_of[key] = -1
+            places[key] = -1
             due[now].append(key)
         for key in self._sumo.simulation.getArrivedIDList():
-            events += (now, int(key), -1)
-            for known in (routes, first, place_of):
-                known.pop(key, None)
+            if key in self._numbers:  # not one that was taken back
+                events += (now, self._numbers[key], -1)
+                self._forget(key)
         later = due[now + self._patience_s]
         for key in due.pop(now, ()):
-            if key not in place_of:  # arrived
+            if key not in places:  # arrived
                 continue
-            place = index_of(key) + first[key]
-            if place == place_of[key]:
-                later.append(key)
+            if self._see(key, now, events):
+                due[now + soonest[int(routes[key][places[key]])]].append(key)
             else:
-                place_of[key] = place
-                events += (now, int(key), place)
-                due[now + soonest[int(routes[key][place])]].append(key)
+                later.append(key)
+
+    def _see(self, key: str, now: int, events: list[int]) -> bool:
+        """Look where a vehicle is; say whether it has come to another edge since."""
+        place = self._sumo.vehicle.getRouteIndex(key) + self._first[key]
+        if place == self._place[key]:
+            return False
+        self._place[key] = place
+        events += (now, self._numbers[key], place)
+        return True
 
     def _occupied(self) -> list[str]:
         return sorted({self._routes[key][place] for key, place in self._place.items() if place >= 0})
@@ -162,7 +208,7 @@ class World:
 
 def _answer(world: World | None, words: dict[str, Any], found: Numbers) -> tuple[dict[str, int], dict[str, Any]]:
     assert world is not None  # noqa: S101 - the parent starts it first
-    lists = {name: numbers.tolist() for name, numbers in found.items()}
+    lists: dict[str, list[Any]] = {name: numbers.tolist() for name, numbers in found.items()}
     if "changed" in lists:
         world.change(lists["changed"], lists["limits"], lists["closed"])
     refused = world.turn(lists["turning"], lists["turning_starts"], lists["turning_edges"])
@@ -184,12 +230,12 @@ def main() -> None:
                 if words["command"] == "start":
                     import libsumo
 
-                    times = found["free_flow_s"].tolist()
+                    times: list[Any] = found["free_flow_s"].tolist()
                     world = World(libsumo, words["options"], words["bin_s"], words["patience_s"], times)
                     send(stdout, {"version": libsumo.__version__}, {})
                 else:
                     send(stdout, *_answer(world, words, found))
-            except Exception as problem:  # noqa: BLE001 - whatever it is, the parent says it
+            except Exception as problem:
                 send(stdout, {"error": f"{type(problem).__name__}: {problem}"}, {})
     except (EOFError, BrokenPipeError):
         pass
