@@ -49,6 +49,9 @@ from routesim.rounds.environment import RoundEnvironment as RoundEnvironment
 from routesim.rounds.environment import Task as Task
 from routesim.storage.state import Resumable as Resumable
 from routesim.traffic import physics as physics
+from routesim.traffic.calibration import Calibration as Calibration
+from routesim.traffic.calibration import calibrate as calibrate
+from routesim.traffic.calibration import calibration as calibration
 from routesim.traffic.day_to_day import DayToDay as DayToDay
 from routesim.traffic.day_to_day import day_to_day as day_to_day
 from routesim.traffic.protocol import Router as Router

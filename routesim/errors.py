@@ -17,6 +17,7 @@ IncompleteSignalsWarning   signals whose programme a file does not say in full (
 LeftOutWarning          a part of a network that a format has no place for was left out (a UserWarning)
 ImplausibleSpeedsWarning   a file of roads whose speeds cannot be true, mostly for a wrong unit (a UserWarning)
 LongPlanWarning         a plan that may take minutes is about to be made (a UserWarning)
+NotFittedWarning        a fit that is no better than what was there was not taken (a UserWarning)
 NotKeptWarning          compiled code cannot be kept on this machine, so every start compiles anew (a UserWarning)
 """
 
@@ -87,6 +88,10 @@ class LongPlanWarning(UserWarning):
 
 class CapacityWarning(UserWarning):
     """A model of traffic was used beyond what it can say."""
+
+
+class NotFittedWarning(UserWarning):
+    """A fit is no better than what was there, where it was tried on what it was not fitted to, and is not taken."""
 
 
 class NotKeptWarning(UserWarning):

@@ -1,6 +1,5 @@
 """SUMO as an engine: by hand on straight roads, beside SUMO itself with fixed routes, and in closed loop."""
 
-import os
 import subprocess
 import tempfile
 import zlib
@@ -254,7 +253,7 @@ class Killer(rs.FreeFlowRouter):
 
 
 def folders() -> set[str]:
-    return {name for name in os.listdir(tempfile.gettempdir()) if name.startswith("routesim-sumo-")}
+    return {file.name for file in Path(tempfile.gettempdir()).glob("routesim-sumo-*")}
 
 
 def test_a_killed_process_is_a_clear_error_and_leaves_no_files(
@@ -275,7 +274,7 @@ def test_a_killed_process_is_a_clear_error_and_leaves_no_files(
 def test_without_the_extra_there_is_one_line_with_the_command(
     fork: rs.RoadNetwork, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sumo_process, "find_spec", lambda name: None)
+    monkeypatch.setattr(sumo_process, "find_spec", lambda _: None)
     with pytest.raises(InputError, match=r"pip install 'routesim\[sumo\]'"):
         rs.SumoSimulator(fork, trips([0.0]))
 

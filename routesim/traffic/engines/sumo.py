@@ -325,7 +325,7 @@ class SumoEngine(CompiledEngine):
         np.add.at(self._sums[0], found["seen"], REFRESH_S * found["numbers"] * found["speeds"])
         np.add.at(self._sums[1], found["seen"], REFRESH_S * found["numbers"])
         self._now, self._left, self._held = said["second"], said["left"], said["held"]
-        self._world.clock[core.FORCED] += said["moved"]
+        self._world.clock[core.FORCED] = said["moved"]
         self._world.clock[core.NEXT] = 0
         self._world = self._world._replace(events=found["events"].reshape(-1, 3))
 
