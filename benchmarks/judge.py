@@ -11,9 +11,9 @@ synthetic zones, at so many times 84 vehicle-kilometres an hour for each kilomet
 for another one, and a trip that has not ended then counts until then. The trips of a city at a level are drawn once,
 from seed 0, and the seeds are those of routers and of SUMO: what differs between seeds is their chance alone.
 
-Where the seeds of SUMO differ by more than 5 % for a router, there is no verdict on it. The order of two routers counts
-where they differ by more than 2 % in SUMO meso. `cost` compares a run in closed loop with plain `sumo` that is given the
-routes, in CPU seconds of all processes. Nothing was chosen on these instances.
+Where the seeds of SUMO differ by more than 5 % for a router, there is no verdict on it. The order of two routers
+counts where they differ by more than 2 % in SUMO meso. `cost` compares a run in closed loop with plain `sumo` that is
+given the routes, in CPU seconds of all processes. Nothing was chosen on these instances.
 """
 
 import argparse
@@ -40,6 +40,7 @@ from routesim.demand.cities import synthetic_zones
 from routesim.roads.importers.sumo_export import find_netconvert
 from routesim.traffic.engines.base import Physics
 from routesim.traffic.engines.sumo_process import net_of
+from routesim.traffic.protocol import Router
 from routesim.traffic.simulator import Simulation
 
 RESCO = {"cologne": "cologne8/cologne8.net.xml", "ingolstadt": "ingolstadt21/ingolstadt21.net.xml"}
@@ -229,7 +230,10 @@ def cost(options: argparse.Namespace) -> None:
     """Print what the closed loop costs over plain `sumo` with the same routes."""
     network = roads("ingolstadt", options.wheel)
     demand = trips("ingolstadt", 1.0, options.wheel)
-    asked = {"planned, asked once": rs.PlannedRouter(), "CARMAB-st, every minute": rs.CARMABRouter(interval_s=60.0)}
+    asked: dict[str, Router] = {
+        "planned, asked once": rs.PlannedRouter(),
+        "CARMAB-st, every minute": rs.CARMABRouter(interval_s=60.0),
+    }
     asked["greedy, by the speeds of the last 10 s"] = rs.GreedyRouter()
     print("| mode | router | vehicles | closed loop, CPU s | plain sumo, CPU s | ratio | same arrivals |")
     print("|---|---|---|---|---|---|---|")

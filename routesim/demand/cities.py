@@ -30,8 +30,8 @@ HEAVY_VPH: Mapping[str, float] = {
     "monaco": 20_000.0,
     "nauru": 6_900.0,
 }
-# Vehicles an hour at which 84 vehicle-kilometres an hour are driven for each kilometre of lane, when everybody takes the
-# quickest way on empty roads: a rule of thumb from two cities whose trips were counted (84 in Cologne and 83 in
+# Vehicles an hour at which 84 vehicle-kilometres an hour are driven for each kilometre of lane, when everybody takes
+# the quickest way on empty roads: a rule of thumb from two cities whose trips are known (84 in Cologne and 83 in
 # Ingolstadt). Two cities are few, so scale it where you know better.
 ORDINARY_VPH: Mapping[str, float] = {
     "cologne": 1_880.0,
@@ -63,9 +63,9 @@ def load_demand(
 ) -> Demand:
     """Return the demand of a bundled city between two times: `vehicles` in all, or as many as the `scale` says.
 
-    "heavy" (unless given) is a load at which, in the user equilibrium, the mean trip takes about 1.5 times as long as on
-    empty roads (`HEAVY_VPH`). "ordinary" is what roads carry on an ordinary day by a rule of thumb (`ORDINARY_VPH`), and
-    a number is so many times that.
+    "heavy" (unless given) is a load at which, in the user equilibrium, the mean trip takes about 1.5 times as long as
+    on empty roads (`HEAVY_VPH`). "ordinary" is what roads carry on an ordinary day by a rule of thumb
+    (`ORDINARY_VPH`), and a number is so many times that.
     """
     network = load_city(name)
     if vehicles is None:

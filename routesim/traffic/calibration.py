@@ -3,9 +3,9 @@
 A road takes wait + free_flow_s x (1 + alpha x (flow / capacity) ** beta) seconds. Fitted are a factor on the capacity
 for each class of road, and one wait for all roads that end at a signal, by least squares with bounds on the times that
 were seen. Alpha and beta stay: no time tells an alpha from a capacity. The wait is part of the free-flow time then, so
-that the roads are for the window count and for assignments; the queue engine has signals of its own. What is fitted holds for the city and the range of flows it was fitted to, and does
-not carry over to other cities. It is kept only where it is better on roads, and where given at a level of demand, that
-it was not fitted to.
+that the roads are for the window count and for assignments; the queue engine has signals of its own. What is fitted
+holds for the city and the range of flows it was fitted to, and does not carry over to other cities. It is kept only
+where it is better on roads, and where given at a level of demand, that it was not fitted to.
 """
 
 import warnings
@@ -76,7 +76,7 @@ class Observations(NamedTuple):
 
     def part(self, mine: Bools) -> Self:
         """Return only those marked."""
-        return self._make(column[mine] for column in self)
+        return self._replace(**{name: column[mine] for name, column in self._asdict().items()})
 
     def error(self, network: RoadNetwork) -> float:
         """Return the share of all time by which the times on these roads miss those that were seen."""

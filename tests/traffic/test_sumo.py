@@ -3,7 +3,6 @@
 import subprocess
 import tempfile
 import zlib
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -11,7 +10,7 @@ from xml.etree import ElementTree
 import networkx as nx
 import numpy as np
 import pytest
-from sumo_nets import has_netconvert
+from sumo_nets import needs_libsumo
 
 import routesim as rs
 from routesim.errors import InputError, NetworkError, RouteError, SimulatorError
@@ -21,9 +20,6 @@ from routesim.traffic.engines.sumo_process import net_of
 from routesim.traffic.protocol import Departures, Driven, Routes
 from routesim.traffic.simulator import Simulation
 
-needs_libsumo = pytest.mark.skipif(
-    not has_netconvert() or find_spec("libsumo") is None, reason="needs SUMO: pip install 'routesim[sumo]'"
-)
 pytestmark = needs_libsumo
 MODES = pytest.mark.parametrize("mode", ["meso", "micro"])
 

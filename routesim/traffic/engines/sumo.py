@@ -53,6 +53,7 @@ class Sumo:
 
     name: ClassVar[str] = "sumo"
     has_static_references: ClassVar[bool] = False
+    has_day_to_day_reference: ClassVar[bool] = False
     jam_density_per_km: ClassVar[float] = 1000 / _SPACE_M
     wave_kph: ClassVar[float] = 3.6 * _SPACE_M / _HEADWAY_S
 
@@ -88,6 +89,15 @@ class Sumo:
         words += ["--time-to-teleport", f"{self.stuck_s:g}", "--default.speeddev", f"{self.speed_deviation:g}"]
         meso = ["--mesosim", "true", "--meso-junction-control", str(self.junctions).lower()]
         return words + (meso if self.mode == "meso" else [])
+
+
+@dataclass(frozen=True)
+class SumoMicro(Sumo):
+    """SUMO's micro mode: every car follows the one before it and changes lanes."""
+
+    mode: Literal["meso", "micro"] = "micro"
+
+    name: ClassVar[str] = "sumo-micro"
 
 
 class SumoEngine(CompiledEngine):

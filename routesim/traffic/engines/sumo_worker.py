@@ -70,17 +70,17 @@ class SumoDriver:
         self._place: dict[str, int] = {}
         self._due: defaultdict[int, list[str]] = defaultdict(list)  # who is to be looked at in a second
         self._closed: set[str] = set()
-        self._held: dict[int, tuple[float, list[str]]] = {}  # departures and routes that begin on a closed road
+        self._held: dict[int, tuple[float, list[str]]] = {}  # departures and routes over a closed road
         self._names = 0
 
     def add(self, vehicles: list[int], departs: list[float], starts: list[int], edges: list[int]) -> None:
-        """Let vehicles depart from now on; SUMO refuses those who would onto a closed road, so that they wait here."""
+        """Let vehicles depart from now on; SUMO refuses routes over a closed road: they wait here."""
         names = list(map(str, edges))
         for i, number in enumerate(vehicles):
             self._add(number, departs[i], names[starts[i] : starts[i + 1]])
 
     def _add(self, number: int, depart: float, edges: list[str]) -> None:
-        if edges[0] in self._closed:
+        if not self._closed.isdisjoint(edges):
             self._held[number] = depart, edges
             return
         self._names += 1
@@ -127,13 +127,16 @@ class SumoDriver:
             for number in range(self._sumo.edge.getLaneNumber(edge)):
                 self._sumo.lane.setDisallowed(f"{edge}_{number}", ["passenger"] if shut else [])
             (self._closed.add if shut else self._closed.discard)(edge)
-        for key in [key for key in self._routes if key not in self._place and self._routes[key][0] in self._closed]:
-            number, route = self._numbers[key], self._routes[key]
+        waiting = [(key, route) for key, route in self._routes.items() if key not in self._place]
+        for key, route in waiting:
+            if self._closed.isdisjoint(route):
+                continue
+            number = self._numbers[key]
             self._sumo.vehicle.remove(key)
             self._forget(key)
             self._held[number] = 0.0, route
         for number, (depart, route) in list(self._held.items()):
-            if route[0] not in self._closed:
+            if self._closed.isdisjoint(route):
                 del self._held[number]
                 self._add(number, depart, route)
 
