@@ -76,7 +76,8 @@ class Observations(NamedTuple):
 
     def part(self, mine: Bools) -> Self:
         """Return only those marked."""
-        return self._replace(**{name: column[mine] for name, column in self._asdict().items()})
+        edges, flow_vph, time_s, vehicles = self
+        return self.__class__(edges[mine], flow_vph[mine], time_s[mine], vehicles[mine])
 
     def error(self, network: RoadNetwork) -> float:
         """Return the share of all time by which the times on these roads miss those that were seen."""
