@@ -50,6 +50,9 @@ from routesim.rounds.environment import Task as Task
 from routesim.runner.execution import run_scenario as run_scenario
 from routesim.storage.state import Resumable as Resumable
 from routesim.traffic import physics as physics
+from routesim.traffic.calibration import Calibration as Calibration
+from routesim.traffic.calibration import calibrate as calibrate
+from routesim.traffic.calibration import calibration as calibration
 from routesim.traffic.day_to_day import DayToDay as DayToDay
 from routesim.traffic.day_to_day import day_to_day as day_to_day
 from routesim.traffic.protocol import Router as Router
@@ -64,6 +67,7 @@ from routesim.traffic.routers.logit import LogitRouter as LogitRouter
 from routesim.traffic.routers.pair_learners import PairLearnersRouter as PairLearnersRouter
 from routesim.traffic.routers.planned import PlannedRouter as PlannedRouter
 from routesim.traffic.simulator import TrafficSimulator as TrafficSimulator
+from routesim.traffic.sumo_simulator import SumoSimulator as SumoSimulator
 from routesim.travellers.contexts import DrawnContexts as DrawnContexts
 from routesim.travellers.contexts import GaussianContexts as GaussianContexts
 from routesim.travellers.contexts import UniformContexts as UniformContexts

@@ -7,6 +7,7 @@ RoutesimError
 │   └── NoPathError     no way from the origin to the destination
 ├── RouteError          a router's answer that cannot be driven
 ├── ResultsError        a results folder that cannot be written or read
+├── SimulatorError      another simulator that drives the traffic failed, or its process is gone
 ├── LostWorkerError     a process or machine that was working on a run is gone
 └── ScenarioError       a mistake in a scenario file or its name
 
@@ -16,6 +17,7 @@ IncompleteSignalsWarning   signals whose programme a file does not say in full (
 LeftOutWarning          a part of a network that a format has no place for was left out (a UserWarning)
 ImplausibleSpeedsWarning   a file of roads whose speeds cannot be true, mostly for a wrong unit (a UserWarning)
 LongPlanWarning         a plan that may take minutes is about to be made (a UserWarning)
+NotFittedWarning        a fit that is no better than what was there was not taken (a UserWarning)
 NotKeptWarning          compiled code cannot be kept on this machine, so every start compiles anew (a UserWarning)
 """
 
@@ -46,6 +48,10 @@ class RouteError(RoutesimError, ValueError):
 
 class ResultsError(RoutesimError):
     """A results folder cannot be written or read."""
+
+
+class SimulatorError(RoutesimError):
+    """Another simulator that drives the traffic, such as SUMO, failed or its process is gone."""
 
 
 class LostWorkerError(RoutesimError):
@@ -82,6 +88,10 @@ class LongPlanWarning(UserWarning):
 
 class CapacityWarning(UserWarning):
     """A model of traffic was used beyond what it can say."""
+
+
+class NotFittedWarning(UserWarning):
+    """A fit is no better than what was there, where it was tried on what it was not fitted to, and is not taken."""
 
 
 class NotKeptWarning(UserWarning):

@@ -11,6 +11,7 @@ import pytest
 from browser import Browser
 from command_line import SEVEN, command, environment, everything, routesim, small, summary_of
 from driving import work_through
+from sumo_nets import needs_libsumo
 
 import routesim as rs
 from routesim.scenario.bundled import scenario_names
@@ -46,6 +47,7 @@ def test_scenarios_are_listed(tmp_path: Path) -> None:
 # Of each kind of scenario some run always; the rest have to wait for the slow tests.
 LATER = (
     "cologne-compliance",
+    "cologne-judged",
     "coquimbo",
     "coquimbo-morning",
     "gothenburg-whole",
@@ -53,10 +55,16 @@ LATER = (
     "nauru",
     "paper-contextual",
 )
+# These run in SUMO, where it is installed.
+IN_SUMO = ("cologne-judged", "helsinki-closed")
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(one, marks=[pytest.mark.slow] if one in LATER else []) for one in scenario_names()]
+    "name",
+    [
+        pytest.param(one, marks=[pytest.mark.slow] * (one in LATER) + [needs_libsumo] * (one in IN_SUMO))
+        for one in scenario_names()
+    ],
 )
 def test_every_scenario_runs_at_a_short_horizon_and_its_page_is_drawn(
     name: str, tmp_path: Path, chromium_if_any: Browser | str

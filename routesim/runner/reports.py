@@ -78,6 +78,7 @@ def _equilibrium(scenario: TrafficScenario, world: TrafficSimulator) -> Equilibr
     """
     vehicles = float(world.demand.vehicles.sum())
     has_none = world.trip_costs is not None or world.reroute_share > 0 or bool(world.incidents)
+    has_none |= not getattr(world.physics, "has_day_to_day_reference", True)  # twenty runs of SUMO take too long
     if world.physics.has_static_references or has_none or vehicles == 0:
         return Equilibrium()
     days = min(max(int(_MOST_TRIPS / vehicles), _LEAST_DAYS), _MOST_DAYS)

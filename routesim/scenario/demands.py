@@ -39,6 +39,7 @@ class DemandChoice(Frozen):
         (1.0,), min_length=1, max_length=10_000, description="weights of equal parts of that time"
     )
     growth: float = Field(1.0, gt=0, le=1000, description="a factor on the number of vehicles")
+    scale: Literal["heavy", "ordinary"] = Field("heavy", description="which load of a city's own demand")
     pairs: tuple[Flow, ...] | None = Field(None, min_length=1, description="vehicles between listed places")
     od: str | None = Field(None, description="a .csv or .parquet file (origin, destination, vehicles) or a TNTP file")
     trips: str | None = Field(None, description="a .csv or .parquet file (origin, destination, departure_s)")
@@ -91,7 +92,7 @@ class DemandChoice(Frozen):
         if self.od is not None:
             return Demand.from_od(_read(self.od), **times)
         if city is not None:
-            return load_demand(city, **times)
+            return load_demand(city, **times, scale=self.scale)
         if vehicles is None:
             raise InputError("demand: these roads have no demand of their own; give pairs, od, trips or rounds")
         zones, mean_s = synthetic_zones(network)

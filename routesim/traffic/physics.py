@@ -4,9 +4,11 @@ from routesim.errors import InputError
 from routesim.traffic.engines.base import Physics
 from routesim.traffic.engines.queue import PlainQueue as PlainQueue
 from routesim.traffic.engines.queue import Queue as Queue
+from routesim.traffic.engines.sumo import Sumo as Sumo
+from routesim.traffic.engines.sumo import SumoMicro as SumoMicro
 from routesim.traffic.engines.window import Window as Window
 
-KINDS = {kind.name: kind for kind in (Window, Queue, PlainQueue)}
+KINDS = {kind.name: kind for kind in (Window, Queue, PlainQueue, Sumo, SumoMicro)}
 
 
 def as_physics(given: "str | Physics") -> Physics:

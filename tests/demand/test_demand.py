@@ -1,6 +1,7 @@
 """Demand: tables in, trips out, and what is wrong with a table is said."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -8,6 +9,8 @@ import pytest
 from town import town
 
 import routesim as rs
+from routesim.assignment.assignment import load_cheapest
+from routesim.demand.cities import HEAVY_VPH, ORDINARY_VPH
 from routesim.errors import InputError, NetworkError, NoPathError
 
 PAIR = {"origin": ["s"], "destination": ["t"]}
@@ -141,3 +144,26 @@ def test_coquimbo_has_its_own_zones() -> None:
     assert len(demand.places) == len(set(rs.load_zones("coquimbo").node)) == 130
     with pytest.raises(NetworkError, match="no bundled city 'atlantis'"):
         rs.load_demand("atlantis", vehicles=10)
+
+
+@pytest.mark.parametrize("city", sorted(HEAVY_VPH))
+def test_the_ordinary_demand_of_a_city_is_84_vehicle_kilometres_for_each_kilometre_of_lane(city: str) -> None:
+    network, demand = rs.load_city(city), rs.load_demand(city, scale="ordinary")
+    driven = load_cheapest(network, demand.per_hour()) @ np.nan_to_num(network.length_m)
+    assert driven / (network.lanes @ np.nan_to_num(network.length_m)) == pytest.approx(84, rel=0.005)
+
+
+def test_the_scale_of_a_demand_is_named_or_a_factor_on_ordinary() -> None:
+    def expected(**options: Any) -> float:
+        return rs.load_demand("cologne", end_s=1800.0, **options).expected_vehicles
+
+    assert expected() == expected(scale="heavy") == pytest.approx(HEAVY_VPH["cologne"] / 2)
+    assert expected(scale="ordinary") == expected(scale=1) == pytest.approx(ORDINARY_VPH["cologne"] / 2)
+    assert expected(scale=2.5) == pytest.approx(2.5 * ORDINARY_VPH["cologne"] / 2)
+    with pytest.raises(InputError, match='scale is "ordinary", "heavy" or so many times ordinary, got \'light\''):
+        expected(scale="light")
+    for wrong in (0, -1.0, np.nan, np.inf, True):
+        with pytest.raises(InputError, match="scale lies above 0"):
+            expected(scale=wrong)
+    with pytest.raises(InputError, match="give either vehicles or scale"):
+        rs.load_demand("cologne", 100, scale="ordinary")

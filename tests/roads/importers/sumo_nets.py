@@ -1,5 +1,7 @@
 """A SUMO net by hand, whose numbers the tests compute, and what they need to know of an installed SUMO."""
 
+from importlib.util import find_spec
+
 import pytest
 
 from routesim.errors import InputError
@@ -79,3 +81,6 @@ def has_netconvert() -> bool:
 
 
 needs_sumo = pytest.mark.skipif(not has_netconvert(), reason="needs SUMO: pip install 'routesim[sumo]'")
+needs_libsumo = pytest.mark.skipif(
+    not has_netconvert() or find_spec("libsumo") is None, reason="needs SUMO: pip install 'routesim[sumo]'"
+)
