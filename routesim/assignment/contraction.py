@@ -16,7 +16,7 @@ from routesim.roads.network import RoadNetwork
 
 
 class Links(NamedTuple):
-    """A graph of links in order of their tails; link k runs along the edges members[first[k] : first[k + 1]], in order.
+    """A graph of links in order of their heads; link k runs along the edges members[first[k] : first[k + 1]], in order.
 
     `junctions` holds the nodes that are left, ascending, and `number` the position of each node in it or -1.
     """
@@ -38,14 +38,19 @@ class Links(NamedTuple):
         return flows
 
 
-def contract(network: RoadNetwork, ends: NDArray[np.int32]) -> Links:
-    """Return the links of a network on which demand starts and ends only at the nodes `ends`."""
+def contract(network: RoadNetwork, terminals: NDArray[np.int32]) -> Links:
+    """Return the links of a network on which demand starts and ends only at the nodes `terminals`."""
     kept = np.zeros(network.n_nodes, dtype=np.bool_)
-    kept[ends] = True
+    kept[terminals] = True
     alive = _prune(network.tails, network.heads, kept, network.n_nodes)
     junction = alive & (kept | network.no_through | ~_passable(network.tails, network.heads, alive))
     tails, heads, lengths, members = _walk(network.graph, alive, junction)
+    order = np.argsort(heads, kind="stable")
+    ends, lengths = np.cumsum(lengths), lengths[order]
     first = np.concatenate(([0], np.cumsum(lengths)))
+    starts = ends[order] - lengths
+    members = members[np.arange(first[-1]) + np.repeat(starts - first[:-1], lengths)]
+    tails, heads = tails[order], heads[order]
     junctions = np.flatnonzero(junction).astype(np.int32)
     number = np.full(network.n_nodes, -1, dtype=np.int32)
     number[junctions] = np.arange(len(junctions), dtype=np.int32)
