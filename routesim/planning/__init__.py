@@ -135,15 +135,15 @@ def _choices(actions: ActionSet) -> PathSet | RoadGraph:
         return PathSet(actions.indptr, actions.indices, actions.n_edges, actions.first_action, actions.rates)
     graph = actions.together.graph
     origins, destinations = (np.array(nodes) for nodes in zip(*actions.parts, strict=True))
-    if graph.no_through.any():
-        if actions.n_pairs > 1:
-            raise InputError(
-                "several pairs on a whole graph cannot be planned where some nodes carry no through traffic; "
-                "list the paths of each pair with ActionSet.between"
-            )
-        # With one pair an edge into a closed node, or out of it, is of use only at the ends.
+    if actions.n_pairs > 1 and graph.zones.any():
+        raise InputError(
+            "several pairs on a whole graph cannot be planned where some nodes carry no through traffic; "
+            "list the paths of each pair with ActionSet.between"
+        )
+    if actions.n_pairs == 1 and graph.no_through.any():
+        # With one pair an arc into a closed node, or out of it, is of use only at the ends.
         usable = (~graph.no_through[graph.heads] | (graph.heads == destinations[0])) & (
             ~graph.no_through[graph.tails] | (graph.tails == origins[0])
         )
-        graph = graph.restricted(usable)
+        graph = graph.with_arcs(usable)
     return RoadGraph(graph, origins, destinations, actions.rates)

@@ -112,11 +112,11 @@ class Layout:
     def _spread(self, starts: list[int]) -> list[list[int]]:
         network, seen = self._network, set(starts)
         layers, waiting = [starts], [node for node in range(network.n_nodes) if node not in seen]
-        neighbours: list[list[int]] = [[] for _ in range(network.n_nodes)]
+        self._neighbours: list[list[int]] = [[] for _ in range(network.n_nodes)]
         for tail, head in zip(network.tails.tolist(), network.heads.tolist(), strict=True):
-            neighbours[tail].append(head)
+            self._neighbours[tail].append(head)
         while len(seen) < network.n_nodes:
-            fresh = list(dict.fromkeys(h for node in layers[-1] for h in neighbours[node] if h not in seen))
+            fresh = list(dict.fromkeys(h for node in layers[-1] for h in self._neighbours[node] if h not in seen))
             if not fresh:
                 # What cannot be reached from here still has to be shown somewhere.
                 fresh = [next(node for node in waiting if node not in seen)]
@@ -127,8 +127,7 @@ class Layout:
     @cached_property
     def places(self) -> NDArray[np.float64]:
         """The place of every node."""
-        network, graph = self._network, self._network.graph
-        places = np.zeros((network.n_nodes, 2))
+        places = np.zeros((self._network.n_nodes, 2))
         widest = max(len(layer) for layer in self._layers)
         step = _SPAN / max(1, len(self._layers) - 1, widest - 1)
         before: dict[int, list[float]] = {}
@@ -137,8 +136,8 @@ class Layout:
             for place, node in enumerate(order):
                 y = ((len(order) - 1) / 2 - place) * step
                 places[node] = (number - (len(self._layers) - 1) / 2) * step, y
-                for edge in graph.out_edges[graph.indptr[node] : graph.indptr[node + 1]].tolist():
-                    before.setdefault(int(network.heads[edge]), []).append(-y)
+                for neighbour in self._neighbours[node]:
+                    before.setdefault(neighbour, []).append(-y)
         return places
 
     @property

@@ -1,5 +1,8 @@
 """Sets of simple paths between two nodes: the k shortest, k that differ, or all of them.
 
+A simple path visits no node twice, but where turns are banned it may drive round the block: then it uses no edge twice,
+and no loop can be left out of it without a banned turn.
+
 A set takes many searches towards one destination. So each first finds the cost to go from every node to that
 destination; these costs then steer the searches, and rule out whatever cannot matter.
 """
@@ -13,6 +16,7 @@ from numpy.typing import ArrayLike
 from routesim.arrays import Floats, Ints32
 from routesim.errors import InputError
 from routesim.kernels import kernel
+from routesim.roads.drivable import has_needless_loop
 from routesim.roads.graph import Graph
 from routesim.roads.shortest import (
     NOWHERE,
@@ -20,12 +24,14 @@ from routesim.roads.shortest import (
     Workspace,
     checked,
     find,
+    find_arcs,
     no_path,
+    road_of,
     shortest_path,
     shortest_tree,
-    straighten,
     tree,
 )
+from routesim.roads.straight import straighten
 
 __all__ = ["Graph", "Workspace", "all_paths", "k_shortest", "penalty_paths", "shortest_path", "shortest_tree"]
 
@@ -46,7 +52,7 @@ def all_paths(graph: Graph, origin: int, destination: int, limit: int = 10_000) 
 
     The refusal is quick, since it takes only the proof that there are more, and no dead end is ever explored.
     """
-    ones = checked(graph, np.ones(len(graph.tails)), origin, destination)
+    ones = checked(graph, np.ones(graph.n_edges), origin, destination)
     return _ranked(graph, ones, origin, destination, _positive("limit", limit) + 1, limit)
 
 
@@ -83,19 +89,21 @@ def penalty_paths(
         raise InputError(f"max_detour must be a finite fraction of at least 0, got {max_detour}")
     work = Workspace.build(graph)
     to_go, _ = tree(graph.reverse(), true_costs, destination, work.no_potential, np.inf, work)
-    shortest = float(to_go[origin])
-    if shortest == np.inf:
+    quickest = find(graph, true_costs, origin, destination, to_go, NOWHERE, work)
+    if not quickest.size:
         raise no_path(origin, destination)
+    shortest = float(to_go[origin]) if graph.memory == 1 else _cost(true_costs, quickest)
     longest = float(np.nextafter((1 + max_detour) * shortest * (1 + ROUNDING), np.inf))
     from_origin, _ = tree(graph, true_costs, origin, to_go, longest, work)
     to_go[from_origin == np.inf] = np.inf  # these nodes are on no path within the limit
     penalised, ceiling = true_costs.copy(), true_costs * MAX_FACTOR
-    paths: list[Ints32] = []
-    for _ in range(ATTEMPTS * wanted):
-        found = find(graph, penalised, origin, destination, to_go, NOWHERE, work)
+    paths = [] if graph.memory == 1 else [quickest]  # else the first search may find one over an edge twice
+    for _ in range(ATTEMPTS * (wanted - len(paths))):
+        arcs = find_arcs(graph, penalised, origin, destination, to_go, NOWHERE, work)
+        found = _edges(graph, arcs)
         penalised[found] = np.minimum(penalised[found] * min(penalty, MAX_FACTOR), ceiling[found])
-        path = straighten(graph, true_costs, found, STRETCH * shortest, to_go, work)
-        near = _cost(true_costs, path) < longest
+        path = _edges(graph, straighten(graph, true_costs, arcs, STRETCH * shortest, to_go, work))
+        near = _cost(true_costs, path) < longest and _is_simple(graph, path)
         if near and all(_differ(true_costs, path, kept, max_overlap) for kept in paths):
             paths.append(path)
             if len(paths) == wanted:
@@ -112,30 +120,47 @@ def _ranked(graph: Graph, costs: Floats, origin: int, destination: int, k: int, 
     """
     work, reverse, serial = Workspace.build(graph), graph.reverse(), count()
     to_go, _ = tree(reverse, costs, destination, work.no_potential, np.inf, work)
-    best = find(graph, costs, origin, destination, to_go, NOWHERE, work)
+    best = find_arcs(graph, costs, origin, destination, to_go, NOWHERE, work)
     if not best.size:
         raise no_path(origin, destination)
-    queue = [(_cost(costs, best), next(serial), best, 0, -1)]
+    queue = [(_cost(costs, _edges(graph, best)), next(serial), best, 0, -1)]
     found: list[tuple[float, Ints32]] = []
     while queue and len(found) < k:
-        cost, _, path, fixed, edge = heappop(queue)
-        if edge >= 0:  # not searched yet: the paths that follow `path` for `fixed` edges, then take `edge`
-            start = np.append(path[:fixed], np.int32(edge))
-            rest = find(graph, costs, int(graph.heads[edge]), destination, to_go, graph.tails[start], work)
+        cost, _, path, fixed, arc = heappop(queue)
+        if arc >= 0:  # not searched yet: the paths that follow `path` for `fixed` arcs, then take `arc`
+            start = np.append(path[:fixed], np.int32(arc))
+            if not _is_simple(graph, _edges(graph, start), so_far=True):
+                continue
+            rest = find_arcs(graph, costs, int(graph.heads[arc]), destination, to_go, graph.tails[start], work)
             path = np.concatenate((start, rest))
-            heappush(queue, (_cost(costs, path), next(serial), path, fixed + 1, -1))
+            heappush(queue, (_cost(costs, _edges(graph, path)), next(serial), path, fixed + 1, -1))
             continue
-        found.append((cost, path))
+        edges = _edges(graph, path)
+        if _is_simple(graph, edges):
+            found.append((cost, edges))
         if len(found) < k:
-            bounds, places, edges = _branches(graph, reverse, costs, to_go, path, fixed, work)
-            for bound, place, branch in zip(bounds.tolist(), places.tolist(), edges.tolist(), strict=True):
+            bounds, places, arcs = _branches(graph, reverse, costs, to_go, path, fixed, work)
+            for bound, place, branch in zip(bounds.tolist(), places.tolist(), arcs.tolist(), strict=True):
                 heappush(queue, (bound, next(serial), path, place, branch))
-        if len(found) + len(queue) > limit:
+        if len(found) + (0 if len(graph.roads) else len(queue)) > limit:
             raise InputError(
                 f"listing every path needs at most {limit} of them, but more lead from node {origin} to node "
                 f"{destination}; raise the limit, or ask for the k shortest"
             )
+    if not found:
+        raise no_path(origin, destination)
     return [path for _, path in sorted(found, key=lambda entry: entry[0])]
+
+
+def _edges(graph: Graph, arcs: Ints32) -> Ints32:
+    return graph.roads[arcs] if len(graph.roads) else arcs
+
+
+def _is_simple(graph: Graph, path: Ints32, *, so_far: bool = False) -> bool:
+    """Tell whether a path without bans on it, or the beginning of one, is simple; see above."""
+    if not len(graph.roads):
+        return True  # the searches visit no place twice
+    return len(np.unique(path)) == len(path) and not has_needless_loop(graph, path, so_far=so_far)
 
 
 def _differ(costs: Floats, one: Ints32, other: Ints32, max_overlap: float) -> bool:
@@ -160,7 +185,7 @@ def _branches(
 ) -> tuple[Floats, Ints32, Ints32]:
     """Every way to leave `path` after its first `fixed` edges from which a simple path reaches the end.
 
-    Returns a bound on the cost of such a path, the place on `path` and the edge taken there. Whether an edge
+    Returns a bound on the cost of such a path, the place on `path` and the arc taken there. Whether an arc
     leads on is known from a flood backwards from the end. Leaving later forbids more nodes, so the places are
     taken from last to first, and one flood, let into one more node of the path each time, serves them all.
     """
@@ -168,28 +193,28 @@ def _branches(
     forbidden = flooded + 1
     work.generation[0] = flooded
     room, spent = 0, np.zeros(len(path) + 1)
-    for place, edge in enumerate(path):
-        node = graph.tails[edge]
+    for place, arc in enumerate(path):
+        node = graph.tails[arc]
         work.stamp[node] = forbidden  # so far
-        spent[place + 1] = spent[place] + costs[edge]
+        spent[place + 1] = spent[place] + costs[road_of(graph, arc)]
         room += graph.indptr[node + 1] - graph.indptr[node]
-    bounds, places, edges = np.empty(room), np.empty(room, dtype=np.int32), np.empty(room, dtype=np.int32)
+    bounds, places, arcs = np.empty(room), np.empty(room, dtype=np.int32), np.empty(room, dtype=np.int32)
     found, reached = 0, graph.heads[path[-1]]
     for place in range(len(path) - 1, fixed - 1, -1):
         work.stamp[reached], work.nodes[0], size = flooded, reached, 1
         while size > 0:
             size -= 1
             node = work.nodes[size]
-            for edge in reverse.out_edges[reverse.indptr[node] : reverse.indptr[node + 1]]:
-                tail = graph.tails[edge]
-                if work.stamp[tail] < flooded and not graph.no_through[tail] and costs[edge] < np.inf:
+            for arc in reverse.out_edges[reverse.indptr[node] : reverse.indptr[node + 1]]:
+                tail, cost = graph.tails[arc], costs[road_of(graph, arc)]
+                if work.stamp[tail] < flooded and not graph.no_through[tail] and cost < np.inf:
                     work.stamp[tail], work.nodes[size] = flooded, tail
                     size += 1
         reached = graph.tails[path[place]]
-        for edge in graph.out_edges[graph.indptr[reached] : graph.indptr[reached + 1]]:
-            head = graph.heads[edge]
-            if work.stamp[head] == flooded and edge != path[place] and costs[edge] < np.inf:
-                bounds[found] = spent[place] + costs[edge] + to_go[head]
-                places[found], edges[found] = place, edge
+        for arc in graph.out_edges[graph.indptr[reached] : graph.indptr[reached + 1]]:
+            head, cost = graph.heads[arc], costs[road_of(graph, arc)]
+            if work.stamp[head] == flooded and arc != path[place] and cost < np.inf:
+                bounds[found] = spent[place] + cost + to_go[head]
+                places[found], arcs[found] = place, arc
                 found += 1
-    return bounds[:found], places[:found], edges[:found]
+    return bounds[:found], places[:found], arcs[:found]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Hashable, Mapping, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -91,6 +93,7 @@ def check(network: RoadNetwork) -> dict[Hashable, int]:
     put(network, "left_out", dict(counts))
     _check_keys(network)
     _check_places(network)
+    _check_bans(network)
     return index
 
 
@@ -106,6 +109,47 @@ def _check_keys(network: RoadNetwork) -> None:
         raise NetworkError(
             f"parallel edges need different keys, got key {network.keys[e]} twice from {_ends(network, e)}"
         )
+
+
+def _check_bans(network: RoadNetwork) -> None:
+    """Check the banned turns and ways, and put them in order, each of them once."""
+    put = object.__setattr__
+    if not isinstance(network.bans_known, bool):
+        raise NetworkError(f"bans_known must be True or False, got {network.bans_known!r}")
+    turns = _array(network.banned_turns, "banned_turns", np.int64)
+    if turns.size == 0:
+        turns = turns.reshape(0, 2)
+    if turns.ndim != 2 or turns.shape[1] != 2:
+        raise NetworkError(f"banned_turns must have two columns, edge in and edge out, got shape {turns.shape}")
+    wrong = ((turns < 0) | (turns >= len(network.tails))).any(axis=1)
+    if not wrong.any():
+        wrong = network.heads[turns[:, 0]] != network.tails[turns[:, 1]]
+    for turn in turns[wrong][:1].tolist():
+        _check_way(network, "banned_turns", turn)
+    put(network, "banned_turns", np.unique(turns, axis=0).astype(np.int32))
+    try:
+        ways = {tuple(operator.index(edge) for edge in way) for way in network.banned_ways}
+    except TypeError:
+        raise NetworkError(f"banned_ways must be tuples of edge indices, got {network.banned_ways!r:.80}") from None
+    for way in ways:
+        if len(way) < 3:
+            raise NetworkError(f"banned_ways are of three or more edges, got {way}; two are a row of banned_turns")
+        _check_way(network, "banned_ways", way)
+    put(network, "banned_ways", tuple(sorted(ways)))
+
+
+def _check_way(network: RoadNetwork, what: str, way: Sequence[int]) -> None:
+    """Refuse edges that there are not, or that do not follow each other."""
+    n_edges = len(network.tails)
+    if min(way) < 0 or max(way) >= n_edges:
+        raise NetworkError(f"{what} must name edges from 0 to {n_edges - 1}, got {tuple(way)}")
+    for before, after in pairwise(way):
+        if network.heads[before] != network.tails[after]:
+            raise NetworkError(
+                f"{what} must name edges that follow each other, got {tuple(way)}: edge {before} ends at node "
+                f"{network.labels[network.heads[before]]!r}, edge {after} starts at "
+                f"{network.labels[network.tails[after]]!r}"
+            )
 
 
 def _check_places(network: RoadNetwork) -> None:

@@ -38,16 +38,60 @@ def subnetwork(network: RoadNetwork, edges: NDArray[Any], nodes: NDArray[Any] | 
         keys=network.keys[edges],
         shape_xy=shape_xy,
         shape_offsets=shape_offsets,
+        **_bans_among(network, edges),
         **_kept(network, edges),
     )
 
 
+def _bans_among(network: RoadNetwork, edges: Ints) -> dict[str, Any]:
+    """Return the bans by the numbers that edges get when only these are kept; others cannot be broken any more."""
+    numbers = _numbers(network, edges)
+    turns = numbers[network.banned_turns]
+    ways = (tuple(numbers[list(way)].tolist()) for way in network.banned_ways)
+    return {
+        "banned_turns": turns[(turns >= 0).all(axis=1)],
+        "banned_ways": tuple(way for way in ways if min(way) >= 0),
+    }
+
+
 def largest_component(network: RoadNetwork) -> RoadNetwork:
-    """Keep the largest strongly connected component; of equals, the one with the first node."""
-    kept = largest_component_nodes(network.n_nodes, network.tails, network.heads)
-    if kept.all():
-        return network
-    return subnetwork(network, np.flatnonzero(kept[network.tails] & kept[network.heads]), np.flatnonzero(kept))
+    """Keep the largest strongly connected component; of equals, the one with the first node.
+
+    Where turns are banned, a path that keeps to the bans leads from each of its nodes to every other. They are the
+    nodes from which one gets onto the largest part of the roads on which drivers can go on from anywhere to anywhere,
+    and to which one gets from there.
+    """
+    while True:
+        kept = connected_nodes(network)
+        if kept.all():
+            return network
+        edges = np.flatnonzero(kept[network.tails] & kept[network.heads])
+        network = subnetwork(network, edges, np.flatnonzero(kept))
+
+
+def connected_nodes(network: RoadNetwork) -> NDArray[np.bool_]:
+    """Mark nodes of which each can be reached from every other, as many as are found; zones count as any node.
+
+    Paths between them may lead over further nodes.
+    """
+    if not network.bans:
+        return largest_component_nodes(network.n_nodes, network.tails, network.heads)
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import breadth_first_order
+
+    from routesim.roads.graph import Graph  # late: it compiles
+
+    graph = Graph.build(network.tails, network.heads, network.n_nodes, banned=network.bans)
+    through = ~graph.no_through  # nobody goes on from a node that has copies
+    goes_on, came_on = through[graph.tails], through[graph.heads]
+    core = largest_component_nodes(graph.n_places, graph.tails[goes_on & came_on], graph.heads[goes_on & came_on])
+    connected = np.ones(graph.n_places, dtype=np.bool_)
+    for tails, heads in ((graph.tails[goes_on], graph.heads[goes_on]), (graph.heads[came_on], graph.tails[came_on])):
+        joins = coo_array((np.ones(len(tails)), (tails, heads)), shape=(graph.n_places, graph.n_places)).tocsr()
+        reached = np.zeros_like(connected)
+        reached[breadth_first_order(joins, int(np.argmax(core)), return_predecessors=False)] = True
+        connected &= reached
+    return connected[: network.n_nodes]
 
 
 def largest_component_nodes(

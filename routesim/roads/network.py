@@ -44,6 +44,10 @@ class RoadNetwork:
     `shape_xy[shape_offsets[e]:shape_offsets[e + 1]]`, empty where unknown. What a rule filled in is marked:
     see `imputed`. The rules are in `routesim.roads.importers.defaults`.
 
+    Turns: `banned_turns` has a row (edge in, edge out) for each turn that may not be taken, and `banned_ways` a tuple
+    for each way of three or more edges that may not be driven as a whole. Everything that searches or takes paths
+    keeps to them. `bans_known` is False where the source could not say which turns are banned.
+
     `left_out` counts what the import of OpenStreetMap data did not take, such as ways closed to cars. It is kept in
     .npz files only, and two networks are equal whatever it says.
 
@@ -79,6 +83,9 @@ class RoadNetwork:
     crs: str = GEOGRAPHIC
     name: str = ""
     attribution: str = ""
+    banned_turns: Ints32 = field(default_factory=lambda: np.empty((0, 2), dtype=np.int32))
+    banned_ways: tuple[tuple[int, ...], ...] = ()
+    bans_known: bool = True
     left_out: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -128,7 +135,12 @@ class RoadNetwork:
         """The roads as the graph that searches run on; made once."""
         from routesim.roads.graph import Graph  # late: it compiles, which a network that is only drawn can do without
 
-        return Graph.build(self.tails, self.heads, self.n_nodes, no_through=self.no_through)
+        return Graph.build(self.tails, self.heads, self.n_nodes, no_through=self.no_through, banned=self.bans)
+
+    @property
+    def bans(self) -> list[tuple[int, ...]]:
+        """The banned turns and the banned ways in one list of edges that may not follow each other."""
+        return [*map(tuple, self.banned_turns.tolist()), *self.banned_ways]
 
     @property
     def is_geographic(self) -> bool:
@@ -223,7 +235,7 @@ class RoadNetwork:
         return subnetwork(self, np.asarray(edges), None if nodes is None else np.asarray(nodes))
 
     def largest_component(self) -> RoadNetwork:
-        """Keep the largest set of nodes that can all reach each other."""
+        """Keep the largest set of nodes that can all reach each other without a banned turn."""
         from routesim.roads.edits import largest_component  # upward on purpose: see from_networkx
 
         return largest_component(self)

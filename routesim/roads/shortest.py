@@ -9,8 +9,9 @@ What an edge costs is asked of `cost_of(costs, edge)`, which the compiler resolv
 has a cost for each edge, and a NamedTuple of another module, registered with `priced_by`, works it out when the
 search comes to the edge, as the simulator does from its present counts.
 
-Banned turns will need nothing else here. Where a network has some, the graph to search has a node for each edge and
-an edge for each turn allowed; a type of costs prices a turn as the edge that it leads onto.
+Where turns are banned, searches run on places and arcs (`routesim.roads.graph` says what these are): distances and
+parents are those of places, parents are arcs, and blocked nodes and potentials are of places too. Costs are asked of
+the edge that an arc stands for, and the paths that come out are edges. Without bans all this is one and the same.
 
 The parts that other kernels are made of, `search` and `repair` among them, are compiled into these and not kept on
 disk by themselves. After a change here, delete what is on disk of those kernels (CONTRIBUTING says how).
@@ -27,7 +28,8 @@ from numpy.typing import ArrayLike
 from routesim.arrays import Floats, Ints, Ints32
 from routesim.errors import InputError, NoPathError
 from routesim.kernels import kernel, lean_part
-from routesim.roads.graph import Graph
+from routesim.roads.graph import Graph, sort_by
+from routesim.roads.heap import pop, push
 
 ROUNDING = 1e-9  # relative difference of costs that is put down to rounding
 NOWHERE = np.empty(0, dtype=np.int32)
@@ -53,7 +55,7 @@ class Workspace(NamedTuple):
     @classmethod
     def build(cls, graph: Graph) -> "Workspace":
         """Allocate what searches on `graph` need."""
-        n, room = graph.n_nodes, graph.n_nodes + 2 * graph.n_edges
+        n, room = graph.n_places, graph.n_places + 2 * len(graph.tails)
         generation, stamp = np.zeros(1, dtype=np.int64), np.zeros(n, dtype=np.int64)
         parent, place, nodes = (np.empty(size, dtype=np.int32) for size in (n, n, room))
         return cls(generation, stamp, np.empty(n), parent, place, np.empty(room), nodes, np.empty(0))
@@ -74,19 +76,20 @@ def shortest_path(
 def shortest_tree(
     graph: Graph, costs: ArrayLike, origin: int, *, workspace: Workspace | None = None
 ) -> tuple[Floats, Ints32]:
-    """Find the cost from `origin` to every node, and the last edge on the way there.
+    """Find the cost from `origin` to every node, and the last arc on the way to every place, for `trace`.
 
-    The cost is inf and the edge -1 where no path leads; at the origin they are 0 and -1.
+    The cost is inf and the arc -1 where no path leads; at the origin they are 0 and -1.
     """
     usable, work = checked(graph, costs, origin), _fitting(workspace, graph)
-    return tree(graph, usable, origin, work.no_potential, np.inf, work)
+    distances, parents = tree(graph, usable, origin, work.no_potential, np.inf, work)
+    return distances[: graph.n_nodes], parents
 
 
 def checked(graph: Graph, costs: ArrayLike, *ends: int) -> Floats:
     """Return the costs as kernels want them, once they and the end nodes keep the rules."""
     usable = np.require(costs, np.float64, ("C", "W"))
-    if usable.shape != graph.tails.shape:
-        raise InputError(f"costs must have one entry an edge ({len(graph.tails)}), got shape {usable.shape}")
+    if usable.shape != (graph.n_edges,):
+        raise InputError(f"costs must have one entry an edge ({graph.n_edges}), got shape {usable.shape}")
     if usable.size and not usable.min() >= 0:
         edge = int(np.flatnonzero(~(usable >= 0))[0])
         raise InputError(f"costs must be at least 0, or inf if closed, got {usable[edge]} at edge {edge}")
@@ -106,9 +109,9 @@ def no_path(origin: int, destination: int) -> NoPathError:
 def _fitting(workspace: Workspace | None, graph: Graph) -> Workspace:
     if workspace is None:
         return Workspace.build(graph)
-    if len(workspace.stamp) != graph.n_nodes:
+    if len(workspace.stamp) != graph.n_places:
         made_for = len(workspace.stamp)
-        raise InputError(f"workspace must be for this graph of {graph.n_nodes} nodes, got one for {made_for}")
+        raise InputError(f"workspace must be for this graph of {graph.n_places} nodes, got one for {made_for}")
     return workspace
 
 
@@ -143,35 +146,9 @@ _specialise(lambda costs: isinstance(costs, types.Array), _entry)
 
 
 @lean_part
-def _push(keys: Floats, nodes: Ints32, size: int, key: float, node: int) -> int:
-    """Put a node into a heap of `size` entries; return the new size. Equal keys are ordered by node."""
-    slot = size
-    while slot > 0:
-        above = (slot - 1) >> 1
-        if keys[above] < key or (keys[above] == key and nodes[above] <= node):
-            break
-        keys[slot], nodes[slot] = keys[above], nodes[above]
-        slot = above
-    keys[slot], nodes[slot] = key, node
-    return size + 1
-
-
-@lean_part
-def _pop(keys: Floats, nodes: Ints32, size: int) -> int:
-    """Take the first entry off a heap of `size` entries; return the new size."""
-    size -= 1
-    key, node, slot = keys[size], nodes[size], 0
-    while 2 * slot + 1 < size:
-        child = 2 * slot + 1
-        right = child + 1
-        if right < size and (keys[right] < keys[child] or (keys[right] == keys[child] and nodes[right] < nodes[child])):
-            child = right
-        if key < keys[child] or (key == keys[child] and node <= nodes[child]):
-            break
-        keys[slot], nodes[slot] = keys[child], nodes[child]
-        slot = child
-    keys[slot], nodes[slot] = key, node
-    return size
+def road_of(graph: Graph, arc: int) -> int:
+    """Return the edge that an arc stands for."""
+    return int(graph.roads[arc]) if graph.roads.shape[0] > 0 else arc
 
 
 @lean_part
@@ -201,12 +178,12 @@ def search(
     steered = len(potential) > 0
     beyond = scale * potential[goal] if steered and goal >= 0 else 0.0
     stamp[origin], distance[origin], parent[origin] = seen, 0.0, -1
-    size = _push(keys, nodes, 0, 0.0, origin)
+    size = push(keys, nodes, 0, 0.0, origin)
     while size > 0:
         node = nodes[0]
         if node == goal:
             return True
-        size = _pop(keys, nodes, size)
+        size = pop(keys, nodes, size)
         if stamp[node] == settled:  # it was there twice, first at a higher cost
             continue
         stamp[node] = settled
@@ -214,18 +191,18 @@ def search(
             continue
         here = distance[node]
         for slot in range(graph.indptr[node], graph.indptr[node + 1]):
-            edge = graph.out_edges[slot]
-            head = graph.heads[edge]
+            arc = graph.out_edges[slot]
+            head = graph.heads[arc]
             if stamp[head] == settled or (steered and potential[head] == np.inf):
                 continue
-            there = here + cost_of(costs, edge)
+            there = here + cost_of(costs, road_of(graph, arc))
             if stamp[head] == seen and there >= distance[head]:
                 continue
             key = there + max(0.0, scale * potential[head] - beyond) if steered else there
             if key >= limit:
                 continue
-            stamp[head], distance[head], parent[head] = seen, there, edge
-            size = _push(keys, nodes, size, key, head)
+            stamp[head], distance[head], parent[head] = seen, there, arc
+            size = push(keys, nodes, size, key, head)
     return False
 
 
@@ -234,11 +211,11 @@ def _relax(graph: Graph, costs: Any, node: int, parents: Ints32, work: Workspace
     """Shorten the distances of the nodes that an edge out of `node` makes nearer; return the size of the heap."""
     distance, here = work.distance, work.distance[node]
     for slot in range(graph.indptr[node], graph.indptr[node + 1]):
-        edge = graph.out_edges[slot]
-        head, there = graph.heads[edge], here + cost_of(costs, edge)
+        arc = graph.out_edges[slot]
+        head, there = graph.heads[arc], here + cost_of(costs, road_of(graph, arc))
         if there < distance[head]:
-            distance[head], parents[head] = there, edge
-            size = _push(work.keys, work.nodes, size, there, head)
+            distance[head], parents[head] = there, arc
+            size = push(work.keys, work.nodes, size, there, head)
     return size
 
 
@@ -266,7 +243,7 @@ def repair(graph: Graph, costs: Any, origin: int, parents: Ints32, work: Workspa
         while depth > 0:
             depth -= 1
             at = nodes[depth]
-            reached = reached + cost_of(costs, parents[at])
+            reached = reached + cost_of(costs, road_of(graph, parents[at]))
             distance[at] = reached
     size = 0
     for node in range(len(parents)):
@@ -274,99 +251,136 @@ def repair(graph: Graph, costs: Any, origin: int, parents: Ints32, work: Workspa
             size = _relax(graph, costs, node, parents, work, size)
     while size > 0:
         key, node = keys[0], nodes[0]
-        size = _pop(keys, nodes, size)
+        size = pop(keys, nodes, size)
         if key == distance[node] and (node == origin or not graph.no_through[node]):
             size = _relax(graph, costs, node, parents, work, size)
 
 
 @lean_part
 def write_path(graph: Graph, parents: Ints32, goal: int, out: Ints32) -> int:
-    """Write the path to `goal` to the start of `out`; return its length."""
-    length, edge = 0, parents[goal]
-    while edge >= 0:
-        length, edge = length + 1, parents[graph.tails[edge]]
-    place, edge = length, parents[goal]
-    while edge >= 0:
+    """Write the edges of the path to `goal` to the start of `out`; return how many they are."""
+    length = _write_arcs(graph, parents, goal, out)
+    for place in range(length):
+        out[place] = road_of(graph, out[place])
+    return length
+
+
+@lean_part
+def _write_arcs(graph: Graph, parents: Ints32, goal: int, out: Ints32) -> int:
+    length, arc = 0, parents[goal]
+    while arc >= 0:
+        length, arc = length + 1, parents[graph.tails[arc]]
+    place, arc = length, parents[goal]
+    while arc >= 0:
         place -= 1
-        out[place], edge = edge, parents[graph.tails[edge]]
+        out[place], arc = arc, parents[graph.tails[arc]]
     return length
 
 
 @kernel
 def trace(graph: Graph, parents: Ints32, goal: int) -> Ints32:
-    """Read the path to `goal` off the parent edges of a search or a tree."""
-    length, edge = 0, parents[goal]
-    while edge >= 0:
-        length, edge = length + 1, parents[graph.tails[edge]]
+    """Read the edges of the path to `goal` off the parents of a search or a tree."""
+    arcs = trace_arcs(graph, parents, goal)
+    for place in range(len(arcs)):
+        arcs[place] = road_of(graph, arcs[place])
+    return arcs
+
+
+@kernel
+def trace_arcs(graph: Graph, parents: Ints32, goal: int) -> Ints32:
+    """Read the arcs of the path to `goal` off the parents of a search or a tree."""
+    length, arc = 0, parents[goal]
+    while arc >= 0:
+        length, arc = length + 1, parents[graph.tails[arc]]
     path = np.empty(length, dtype=np.int32)
-    write_path(graph, parents, goal, path)
+    _write_arcs(graph, parents, goal, path)
     return path
+
+
+@kernel
+def find_arcs(
+    graph: Graph, costs: Floats, origin: int, goal: int, potential: Floats, blocked: Ints32, work: Workspace
+) -> Ints32:
+    """Find the arcs of the cheapest path, or none where no path leads to `goal`."""
+    if not search(graph, costs, origin, goal, potential, 1.0, blocked, np.inf, work):
+        return np.empty(0, dtype=np.int32)
+    return trace_arcs(graph, work.parent, goal)
 
 
 @kernel
 def find(
     graph: Graph, costs: Floats, origin: int, goal: int, potential: Floats, blocked: Ints32, work: Workspace
 ) -> Ints32:
-    """Find the cheapest path, or one of no edges where none leads to `goal`."""
-    if not search(graph, costs, origin, goal, potential, 1.0, blocked, np.inf, work):
-        return np.empty(0, dtype=np.int32)
-    return trace(graph, work.parent, goal)
+    """Find the cheapest path that uses no edge twice, or one of no edges where none leads to `goal`.
+
+    Only where a way of three or more edges is banned can it pay to drive round a block onto the same edge again.
+    """
+    arcs = find_arcs(graph, costs, origin, goal, potential, blocked, work)
+    if graph.memory > 1 and repeat_on(graph, arcs)[1] > 0:
+        arcs = _without_repeats(graph, costs, origin, goal, potential, blocked, work)
+    path = np.empty(len(arcs), dtype=np.int32)
+    for place, arc in enumerate(arcs):
+        path[place] = road_of(graph, arc)
+    return path
+
+
+@kernel
+def repeat_on(graph: Graph, arcs: Ints32) -> tuple[int, int]:
+    """Return two places on a path at which it uses the same edge; (0, 0) where there are none."""
+    for last in range(1, len(arcs)):
+        for first in range(last):
+            if road_of(graph, arcs[first]) == road_of(graph, arcs[last]):
+                return first, last
+    return 0, 0
+
+
+@kernel
+def _without_repeats(
+    graph: Graph, costs: Floats, origin: int, goal: int, potential: Floats, blocked: Ints32, work: Workspace
+) -> Ints32:
+    """Find the arcs of the cheapest path that uses no edge twice.
+
+    Where the cheapest path comes to an edge by two arcs, the one sought does without the one or without the other.
+    """
+    present = np.zeros(len(graph.tails), dtype=np.bool_)
+    present[graph.out_edges] = True
+    best, least, open_sets = np.empty(0, dtype=np.int32), np.inf, [present]
+    while len(open_sets) > 0:
+        present = open_sets.pop()
+        indptr, out_edges = sort_by(graph.tails, present, len(graph.indptr) - 1)
+        part = Graph(
+            indptr,
+            out_edges,
+            graph.tails,
+            graph.heads,
+            graph.no_through,
+            graph.roads,
+            graph.copy_of,
+            graph.after,
+            graph.memory,
+        )
+        if not search(part, costs, origin, goal, potential, 1.0, blocked, least, work):
+            continue
+        arcs = trace_arcs(part, work.parent, goal)
+        first, last = repeat_on(part, arcs)
+        if last == 0:
+            best, least = arcs, work.distance[goal]
+            continue
+        for without in (arcs[first], arcs[last]):
+            fewer = present.copy()
+            fewer[without] = False
+            open_sets.append(fewer)
+    return best
 
 
 @kernel
 def tree(
     graph: Graph, costs: Floats, origin: int, potential: Floats, limit: float, work: Workspace
 ) -> tuple[Floats, Ints32]:
-    """Find distance and parent edge of every node where distance plus potential is below `limit`."""
+    """Find distance and parent arc of every place where distance plus potential is below `limit`."""
     search(graph, costs, origin, -1, potential, 1.0, work.nodes[:0], limit, work)
     distances, parents = np.full(graph.indptr.size - 1, np.inf), np.full(graph.indptr.size - 1, np.int32(-1))
     for node in range(len(distances)):
         if work.stamp[node] >= work.generation[0]:
             distances[node], parents[node] = work.distance[node], work.parent[node]
     return distances, parents
-
-
-@kernel
-def straighten(graph: Graph, costs: Floats, path: Ints32, stretch: float, to_go: Floats, work: Workspace) -> Ints32:
-    """Replace parts of `path` by shortest paths until every part that costs at most `stretch` is one.
-
-    A part that small lies inside one of the windows searched: each costs up to twice as much, and begins
-    within `stretch` of the one before. Every replacement makes the path cheaper, so this ends.
-    """
-    changed = True
-    while changed:
-        changed, first = False, 0
-        while first < len(path):
-            cost, last, following = 0.0, first, first + 1
-            while last < len(path) and cost + costs[path[last]] <= 2 * stretch:
-                cost += costs[path[last]]
-                last += 1
-                if cost <= stretch:
-                    following = last
-            start, end = int(graph.tails[path[first]]), int(graph.heads[path[max(first, last - 1)]])
-            if search(graph, costs, start, end, to_go, 1.0, path[:0], cost * (1 - ROUNDING), work):
-                whole = np.concatenate((path[:first], trace(graph, work.parent, end), path[last:]))
-                path = without_loops(graph, whole, work)
-                changed = True
-            else:
-                first = following
-    return path
-
-
-@kernel
-def without_loops(graph: Graph, walk: Ints32, work: Workspace) -> Ints32:
-    """Cut out of a walk whatever lies between two visits to a node."""
-    generation = work.generation[0] + 2
-    work.generation[0] = generation
-    path, length = np.empty(len(walk), dtype=np.int32), 0
-    work.stamp[graph.tails[walk[0]]], work.place[graph.tails[walk[0]]] = generation, 0
-    for edge in walk:
-        head = graph.heads[edge]
-        path[length] = edge
-        length += 1
-        if work.stamp[head] == generation:
-            for cut in path[work.place[head] : length - 1]:
-                work.stamp[graph.heads[cut]] = 0
-            length = work.place[head]
-        work.stamp[head], work.place[head] = generation, length
-    return path[:length].copy()

@@ -292,7 +292,7 @@ class WholeGraph(ActionSet):
     def __init__(self, network: RoadNetwork, origin: int, destination: int) -> None:
         graph, ends = network.graph, (origin, destination)
         self._set(edges=np.arange(network.n_edges), graph=graph, ends=ends, network=network)
-        self._set(parts=(ends,), longest=graph.n_nodes - 1)
+        self._set(parts=(ends,), longest=graph.most_edges)
 
     @classmethod
     def join(

@@ -11,6 +11,7 @@ from typing import Protocol, TypeAlias
 import numpy as np
 
 from routesim.errors import InputError, ResultsError
+from routesim.roads.drivable import banned_on, said
 from routesim.roads.graph import Graph
 from routesim.rounds.window import PathRows
 from routesim.storage.state import State, named, pack_rows, unpack_rows
@@ -119,7 +120,7 @@ class PlayedNumbers:
 
     def restore(self, state: State) -> None:
         """Number the same paths in the same order."""
-        paths, pairs = unpack_rows(state, len(self._graph.heads)), named(state, "pairs", np.int64, 1).tolist()
+        paths, pairs = unpack_rows(state, self._graph.n_edges), named(state, "pairs", np.int64, 1).tolist()
         for place, (path, pair) in enumerate(zip(paths, pairs, strict=False)):
             if not 0 <= pair < len(self._pairs) or self.number(path, pair) != place:
                 raise ResultsError(f"the state does not fit: path {place} is there twice, or of no pair of ends")
@@ -142,12 +143,17 @@ class PlayedNumbers:
         return number
 
     def _check(self, path: Path, origin: int, destination: int) -> None:
-        graph, n_edges = self._graph, len(self._graph.heads)
+        graph, n_edges = self._graph, self._graph.n_edges
         if not path or min(path) < 0 or max(path) >= n_edges:
             raise InputError(f"an action on a graph is a path of edges 0 to {n_edges - 1}, got {path}")
-        edges = np.array(path)
+        edges = np.array(path, dtype=np.int32)
         nodes = [int(graph.tails[edges[0]]), *graph.heads[edges].tolist()]
         if graph.tails[edges].tolist() != nodes[:-1] or (nodes[0], nodes[-1]) != (origin, destination):
             raise InputError(f"the path {path} does not lead from node {origin} to node {destination} edge by edge")
-        if len(set(nodes)) < len(nodes):
+        way = banned_on(graph, edges)
+        if way is not None:
+            raise InputError(f"the path {path} takes {said(way)}")
+        if len(set(path)) < len(path):
+            raise InputError(f"the path {path} uses an edge twice; a path uses each edge at most once")
+        if len(set(nodes)) < len(nodes) and not len(graph.roads):
             raise InputError(f"the path {path} visits a node twice; a path is simple")

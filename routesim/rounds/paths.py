@@ -10,6 +10,7 @@ import numpy as np
 from routesim.checks import numbers, whole
 from routesim.errors import FewerPathsWarning, InputError, NoPathError
 from routesim.roads.candidates import all_paths, k_shortest, penalty_paths
+from routesim.roads.drivable import banned_on, has_needless_loop, said
 from routesim.roads.network import RoadNetwork
 
 PathMethod: TypeAlias = Literal["penalty", "k-shortest", "all"]
@@ -94,14 +95,18 @@ def check_one_pair(network: RoadNetwork, paths: Iterable[Sequence[int]]) -> None
     """Refuse paths that are broken, visit a node twice, or do not all join the same two nodes."""
     ends = set()
     for number, path in enumerate(paths):
-        edges = np.array(path)
+        edges = np.array(path, dtype=np.int32)
         broken = np.flatnonzero(network.heads[edges[:-1]] != network.tails[edges[1:]])
         if len(broken):
             first, second = edges[broken[0]], edges[broken[0] + 1]
             raise InputError(f"path {number} is broken: edge {second} does not start where edge {first} ends")
+        way = banned_on(network.graph, edges)
+        if way is not None:
+            raise InputError(f"path {number} takes {said(way)}; leave the path out")
         visited = [int(network.tails[edges[0]]), *network.heads[edges].tolist()]
-        if len(set(visited)) < len(visited):
-            raise InputError(f"path {number} visits a node twice; a path is simple")
+        if len(set(visited)) < len(visited) and not (network.bans and not has_needless_loop(network.graph, edges)):
+            round_blocks = " unless a ban makes it drive round the block" if network.bans else ""
+            raise InputError(f"path {number} visits a node twice; a path is simple{round_blocks}")
         ends.add((visited[0], visited[-1]))
     if len(ends) > 1:
         raise InputError(f"all paths must join the same two nodes, got {len(ends)} different pairs")

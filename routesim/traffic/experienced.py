@@ -5,6 +5,7 @@ and the arrival at each node of the network. Its edges are, in this order, the t
 trips at the end of a road, and the starts of trips at the beginning of one, which cost the time waited outside.
 """
 
+from itertools import pairwise
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -15,6 +16,7 @@ from routesim.roads import shortest
 from routesim.roads.graph import Graph
 from routesim.roads.network import RoadNetwork
 from routesim.roads.shortest import Workspace, priced_by
+from routesim.roads.turns import allowed_turns
 from routesim.traffic.protocol import Driven
 
 MOST_CELLS = 1 << 27
@@ -25,27 +27,43 @@ _PRIOR = 4.0
 
 
 class Turns(NamedTuple):
-    """The graph of turns, and the same graph turned round."""
+    """The graph of turns, and the one that is searched, also turned round.
+
+    They are the same unless ways of three or more roads are banned. Then the graph that is searched has copies of
+    roads, and `turn_of` says which turn each of its edges is; it is empty otherwise.
+    """
 
     graph: Graph
+    searched: Graph
     back: Graph
+    turn_of: Ints32
     n_roads: int
     n_nodes: int
 
     @classmethod
     def build(cls, network: RoadNetwork) -> Self:
-        """Join every road to those that begin where it ends, back to where it came from excepted."""
-        graph, n_roads, n_nodes = network.graph, network.n_edges, network.n_nodes
-        out = graph.indptr[network.heads + 1] - graph.indptr[network.heads]
-        road = np.repeat(np.arange(n_roads), out)
-        first = np.repeat(graph.indptr[network.heads], out)
-        onto = graph.out_edges[first + np.arange(len(road)) - np.repeat(np.cumsum(out) - out, out)]
-        turns = (network.tails[road] != network.heads[onto]) & ~network.no_through[network.heads[road]]
+        """Join every road to those onto which one may turn from it.
+
+        Where nothing is banned it never pays to turn back to where the road came from, and this is left out.
+        """
+        n_roads, n_nodes = network.n_edges, network.n_nodes
+        road, onto = allowed_turns(network)
+        turns = ~network.no_through[network.heads[road]]
+        if not network.bans:
+            turns &= network.tails[road] != network.heads[onto]
+        road, onto = road[turns], onto[turns]
         roads, arrivals, departures = np.arange(n_roads), n_roads + network.heads, n_roads + n_nodes + network.tails
-        tails = np.concatenate((road[turns], roads, departures))
-        heads = np.concatenate((onto[turns], arrivals, roads))
+        tails = np.concatenate((road, roads, departures))
+        heads = np.concatenate((onto, arrivals, roads))
         whole = Graph.build(tails, heads, n_roads + 2 * n_nodes)
-        return cls(whole, whole.reverse(), n_roads, n_nodes)
+        # A banned way is a banned sequence of turns, where all of these are there.
+        pairs = zip(road.tolist(), onto.tolist(), strict=True) if network.banned_ways else ()
+        number = {turn: place for place, turn in enumerate(pairs)}
+        ways = [[number.get(turn, -1) for turn in pairwise(way)] for way in network.banned_ways]
+        split = Graph.build(tails, heads, n_roads + 2 * n_nodes, banned=[way for way in ways if min(way) >= 0])
+        none = np.empty(0, dtype=np.int32)
+        searched = split._replace(roads=none, copy_of=none, after=none, memory=1)  # its arcs as edges of their own
+        return cls(whole, searched, searched.reverse(), split.roads, n_roads, n_nodes)
 
 
 class VehiclePaths(NamedTuple):
@@ -121,8 +139,9 @@ class Experience:
     ) -> tuple[Floats, VehiclePaths]:
         """Return what the quickest path of each trip takes at these times, and the path."""
         turns = self._turns
-        work = Workspace.build(turns.graph)
-        costs = EntryTimes(times, turns.graph.tails, work.distance, np.zeros(1), self._interval_s)
+        work = Workspace.build(turns.searched)
+        tails, since = turns.searched.tails, np.zeros(1)
+        costs = EntryTimes(times, tails, turns.turn_of, work.distance, since, self._interval_s)
         # Trips to one destination are searched together: one tree of the least times steers all of them.
         order = np.lexsort((departure_s, goals))
         ends = np.column_stack((turns.n_roads + turns.n_nodes + origins, turns.n_roads + goals))[order].astype(np.int64)
@@ -141,6 +160,7 @@ class EntryTimes(NamedTuple):
 
     table: Floats
     tails: Ints32
+    turn_of: Ints32
     reached: Floats
     since: Floats
     interval_s: float
@@ -149,7 +169,8 @@ class EntryTimes(NamedTuple):
 @lean_part
 def _time_of(times: EntryTimes, turn: int) -> float:
     """Return the time that a turn takes from where the search has got to."""
-    return _between(times.table[turn], (times.since[0] + times.reached[times.tails[turn]]) / times.interval_s - 0.5)
+    row = times.turn_of[turn] if times.turn_of.shape[0] > 0 else turn
+    return _between(times.table[row], (times.since[0] + times.reached[times.tails[turn]]) / times.interval_s - 0.5)
 
 
 @lean_part
@@ -267,11 +288,11 @@ def _search_all(
     turns: Turns, times: EntryTimes, ends: Ints, departure: Floats, work: Workspace
 ) -> tuple[Floats, Ints, Ints, Ints32]:
     """Search for the quickest path of each trip (from, to), which come by destination."""
-    graph, n_trips = turns.graph, len(ends)
+    graph, n_trips = turns.searched, len(ends)
     n_places = len(graph.indptr) - 1
     least = np.empty(graph.tails.size)
     for turn in range(len(least)):
-        least[turn] = times.table[turn].min()
+        least[turn] = times.table[turns.turn_of[turn] if turns.turn_of.shape[0] > 0 else turn].min()
     took, start, length = np.full(n_trips, np.inf), np.zeros(n_trips, dtype=np.int64), np.zeros(n_trips, dtype=np.int64)
     edges, path = np.empty(64 * (n_trips + n_places), dtype=np.int32), np.empty(n_places, dtype=np.int32)
     potential, used, goal = np.empty(n_places), 0, -1
@@ -291,6 +312,7 @@ def _search_all(
             edges = np.concatenate((edges, np.empty(len(edges) + n, dtype=np.int32)))
         start[trip], length[trip] = used, n
         for place in range(n):
-            edges[used + place] = graph.heads[path[place]]
+            turn = turns.turn_of[path[place]] if turns.turn_of.shape[0] > 0 else path[place]
+            edges[used + place] = turns.graph.heads[turn]
         used += n
     return took, start, length, edges[:used]

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from routesim.arrays import Bools, Floats, Ints, Ints32
 from routesim.demand.demand import Demand
 from routesim.errors import RouteError
+from routesim.roads.drivable import banned_on, banned_rows, said
 from routesim.roads.network import RoadNetwork
 from routesim.travellers.trip_costs import TripCosts
 
@@ -194,6 +195,11 @@ def check_routes(network: RoadNetwork, routes: Routes, asked: Departures) -> Non
         passes[owner[1:][inside & network.no_through[network.tails[edges[1:]]]]] = True
     faults += [(broken, "a broken path: an edge does not start where the one before ends")]
     faults += [(passes, "a path through a node that carries no through traffic")]
+    if network.bans and not (outside.any() or broken.any()):
+        over_ban = banned_rows(network.graph, routes.indptr, routes.edges)
+        for path in np.flatnonzero(over_ban)[:1].tolist():
+            way = banned_on(network.graph, edges[routes.indptr[path] : routes.indptr[path + 1]])
+            faults += [(over_ban, f"a path that takes {said(way)}" if way else "")]
     mine = which >= 0
     for bad, what in faults:
         if bad.any():

@@ -7,13 +7,14 @@ from numpy.typing import NDArray
 
 from routesim.arrays import Floats, Ints32
 from routesim.errors import NoPathError
+from routesim.roads.edits import connected_nodes
 from routesim.roads.network import RoadNetwork
-from routesim.roads.shortest import Workspace, shortest_tree
+from routesim.roads.shortest import Workspace, tree
 
 
 def check_reachable(network: RoadNetwork, origins: Ints32, destinations: Ints32) -> None:
     """Refuse vehicles of which one cannot reach its destination, naming the first."""
-    if _strongly_connected(network):
+    if _all_connected(network, np.concatenate((origins, destinations))):
         return
     goals, row = np.unique(destinations, return_inverse=True)
     order = np.argsort(row, kind="stable")
@@ -27,10 +28,11 @@ def check_reachable(network: RoadNetwork, origins: Ints32, destinations: Ints32)
 
 
 def times_to_go(network: RoadNetwork, goals: NDArray[np.integer]) -> Iterator[Floats]:
-    """Yield, for each goal, the time to it from every node on empty roads."""
+    """Yield, for each goal, the time to it from every place of the graph (every node first) on empty roads."""
     reverse, work = network.graph.reverse(), Workspace.build(network.graph)
+    costs = network.free_flow_s.copy()  # writable: a read-only array would be another type to the compiler
     for goal in goals.tolist():
-        yield shortest_tree(reverse, network.free_flow_s, goal, workspace=work)[0]
+        yield tree(reverse, costs, goal, work.no_potential, np.inf, work)[0]
 
 
 def no_way(network: RoadNetwork, vehicle: int, origin: int, destination: int) -> NoPathError:
@@ -41,13 +43,6 @@ def no_way(network: RoadNetwork, vehicle: int, origin: int, destination: int) ->
     )
 
 
-def _strongly_connected(network: RoadNetwork) -> bool:
-    """Tell whether every node reaches every other, zones without through traffic aside."""
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
-
-    if network.no_through.any():
-        return False
-    joined = coo_array((np.ones(network.n_edges), (network.tails, network.heads)), shape=(network.n_nodes,) * 2)
-    parts, _ = connected_components(joined, connection="strong")
-    return bool(parts == 1)
+def _all_connected(network: RoadNetwork, nodes: Ints32) -> bool:
+    """Tell whether each of these nodes is known to reach every other; none is, where zones carry no through traffic."""
+    return not network.no_through.any() and bool(connected_nodes(network)[nodes].all())

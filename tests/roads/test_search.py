@@ -8,7 +8,8 @@ from path_cases import DIAMOND, Case, cases, diamonds, grid_case, split_twin
 
 from routesim.errors import InputError, NoPathError
 from routesim.roads.graph import Graph
-from routesim.roads.shortest import Workspace, find, shortest_path, shortest_tree, straighten, without_loops
+from routesim.roads.shortest import Workspace, find, shortest_path, shortest_tree
+from routesim.roads.straight import straighten, without_loops
 
 
 def test_diamond_tree_and_closing_a_side() -> None:

@@ -141,8 +141,8 @@ class RoadGraph:
         path = find(self.graph, -values, origin, destination, work.no_potential, NOWHERE, work)
         if path.size == 0:
             raise no_path(origin, destination)
-        cost = float(work.distance[destination])
-        return -cost * (1 - self.graph.n_nodes * float(np.finfo(np.float64).eps)), path
+        cost = float(work.distance[destination]) if self.graph.memory == 1 else float(-values[path].sum())
+        return -cost * (1 - self.graph.n_places * float(np.finfo(np.float64).eps)), path
 
 
 def path_rows(paths: Sequence[Ints32]) -> PathRows:

@@ -15,6 +15,7 @@ from routesim.planning.edgewise.choices import PathSet, RoadGraph
 from routesim.planning.edgewise.prices import find_prices
 from routesim.planning.edgewise.sharing import FlowSharing, PathSharing
 from routesim.planning.hull import raise_to_hull
+from routesim.roads.drivable import banned_on
 from routesim.roads.graph import Graph
 
 
@@ -69,7 +70,7 @@ def flow_cycle(
     sharing = FlowSharing(graph, start_edges, rewards.max(axis=1))
     find_prices(graph, rewards, PeriodModel(period, window), sharing, precision=precision)
     uses = np.rint(sharing.shares * period).astype(np.int64)
-    return _cut_into_paths(graph, sharing.shared_edges, uses, period)
+    return _cut_into_paths(graph, sharing.shared_arcs, uses, period)
 
 
 def share_cycle(paths: PathSet, rewards: Floats, window: int, period: int, precision: float) -> Ints | None:
@@ -88,11 +89,11 @@ def share_cycle(paths: PathSet, rewards: Floats, window: int, period: int, preci
     return np.repeat(np.array(list(first_of.values()), np.int64), whole)
 
 
-def _cut_into_paths(graph: RoadGraph, edges: Ints, uses: Ints, n_paths: int) -> list[Ints32] | None:
-    """Return the paths that together use each edge so often; None if the numbers are not a flow."""
+def _cut_into_paths(graph: RoadGraph, arcs: Ints, uses: Ints, n_paths: int) -> list[Ints32] | None:
+    """Return the paths that together use each arc so often; None if the numbers are not a flow of simple paths."""
     leaving: dict[int, list[int]] = {}
-    for edge, count in zip(edges.tolist(), uses.tolist(), strict=True):
-        leaving.setdefault(int(graph.graph.tails[edge]), []).extend([edge] * count)
+    for arc, count in zip(arcs.tolist(), uses.tolist(), strict=True):
+        leaving.setdefault(int(graph.graph.tails[arc]), []).extend([arc] * count)
     paths = []
     for _ in range(n_paths):
         node, path = int(graph.origins[0]), list[int]()
@@ -107,6 +108,10 @@ def _cut_into_paths(graph: RoadGraph, edges: Ints, uses: Ints, n_paths: int) -> 
                 visited = {seen: at for seen, at in visited.items() if at <= visited[node]}
             visited[node] = len(path)
         paths.append(np.array(path, np.int32))
+        if len(graph.graph.roads):
+            paths[-1] = graph.graph.roads[paths[-1]]
+            if not _is_simple(graph.graph, paths[-1]):
+                return None
     return paths
 
 
@@ -135,4 +140,6 @@ def exchanges(graph: Graph, one: Ints32, other: Ints32) -> list[tuple[Ints32, In
 
 
 def _is_simple(graph: Graph, path: Ints32) -> bool:
+    if len(graph.roads):
+        return np.unique(path).size == path.size and banned_on(graph, path) is None
     return bool(np.unique(graph.heads[path]).size == path.size and graph.tails[path[0]] not in graph.heads[path])

@@ -110,6 +110,15 @@ class PathSharing:
         return -cost, below + np.clip(fraction, 0.0, 1.0)[group] * (above - below)
 
 
+@dataclass(frozen=True)
+class _Pieces:
+    """The straight pieces of concave curves, row by row."""
+
+    row: Ints
+    slope: Floats
+    width: Floats
+
+
 class FlowSharing:
     """A flow of one unit from the origin to the destination of a graph, over known edges."""
 
@@ -118,7 +127,7 @@ class FlowSharing:
     ) -> None:
         self._choices, self._reverse = graph, graph.graph.reverse()
         self._edges = np.unique(start_edges).astype(np.int64)
-        self.shared_edges = self._edges
+        self.shared_arcs = self._edges
         self.shares: Floats = np.zeros(self._edges.size)
         self._path_cost = np.inf if start_prices is None else float(self._cheapest_through(start_prices).min())
         # What a path over each edge costs at the least, that edge itself left out.
@@ -150,7 +159,12 @@ class FlowSharing:
         costs, free = -prices, work.no_potential
         there, _ = tree(graph, costs, int(self._choices.origins[0]), free, np.inf, work)
         back, _ = tree(reverse, costs, int(self._choices.destinations[0]), free, np.inf, work)
-        return np.asarray(there[graph.tails] - prices + back[graph.heads], np.float64)
+        if not len(graph.roads):
+            return np.asarray(there[graph.tails] - prices + back[graph.heads], np.float64)
+        through = np.full(prices.size, np.inf)
+        arcs, roads = graph.out_edges, graph.roads[graph.out_edges]
+        np.minimum.at(through, roads, there[graph.tails[arcs]] - prices[roads] + back[graph.heads[arcs]])
+        return through
 
     def solve(self, grid: Floats, heights: Floats, ceiling: Floats) -> tuple[float, Floats] | None:
         """Solve over the known edges; prices follow the differences of the node potentials."""
@@ -160,6 +174,8 @@ class FlowSharing:
         # what that was off.
         cheap = self._least_rest[edges][pieces.row] - pieces.slope <= _MARGIN * self._path_cost
         row, slope, width = pieces.row[cheap], pieces.slope[cheap], pieces.width[cheap]
+        if len(graph.roads):
+            return self._solve_by_arc(grid, heights, ceiling, _Pieces(row, slope, width))
         ends = np.concatenate([graph.tails[edges], graph.heads[edges]])
         nodes, place = np.unique(ends, return_inverse=True)
         tail, head = place[: edges.size], place[edges.size :]
@@ -180,22 +196,49 @@ class FlowSharing:
         cost, solution, potential = result
         self._path_cost = potential[origin] - potential[destination]
         share = _sums(row, solution, edges.size)
-        self.shared_edges, self.shares = edges, share
+        self.shared_arcs, self.shares = edges, share
         below, above = _slopes_beside(grid, heights, share, ceiling)
         return -cost, np.clip(potential[head] - potential[tail], below, above)
+
+    def _solve_by_arc(
+        self, grid: Floats, heights: Floats, ceiling: Floats, pieces: _Pieces
+    ) -> tuple[float, Floats] | None:
+        """Solve where turns are banned: flows run on arcs, and those of an edge together are what it is used."""
+        graph, edges = self._choices.graph, self._edges
+        position = np.full(graph.n_edges, -1, dtype=np.int64)
+        position[edges] = np.arange(edges.size)
+        arcs = graph.out_edges[position[graph.roads[graph.out_edges]] >= 0].astype(np.int64)
+        ends = np.concatenate([graph.tails[arcs], graph.heads[arcs]])
+        places, number = np.unique(ends, return_inverse=True)
+        columns, n_pieces = pieces.row.size + np.arange(arcs.size), pieces.row.size
+        rows = [number[: arcs.size], number[arcs.size :], places.size + position[graph.roads[arcs]]]
+        matrix = coo_array(
+            (
+                np.concatenate([np.ones(arcs.size), -np.ones(arcs.size), np.ones(arcs.size), -np.ones(n_pieces)]),
+                (
+                    np.concatenate([*rows, places.size + pieces.row]),
+                    np.concatenate([columns, columns, columns, np.arange(n_pieces)]),
+                ),
+            ),
+            shape=(places.size + edges.size, n_pieces + arcs.size),
+        )
+        right_side = np.zeros(places.size + edges.size)
+        origin, destination = np.searchsorted(places, [self._choices.origins[0], self._choices.destinations[0]])
+        right_side[origin], right_side[destination] = 1.0, -1.0
+        costs = np.concatenate([-pieces.slope, np.zeros(arcs.size)])
+        result = solve_programme(costs, matrix, right_side, np.concatenate([pieces.width, np.ones(arcs.size)]))
+        if result is None:
+            return None
+        cost, solution, duals = result
+        self._path_cost = duals[origin] - duals[destination]
+        share = _sums(pieces.row, solution[:n_pieces], edges.size)
+        self.shared_arcs, self.shares = arcs, solution[n_pieces:]
+        below, above = _slopes_beside(grid, heights, share, ceiling)
+        return -cost, np.clip(duals[places.size :], below, above)
 
 
 def _sums(rows: Ints, weights: Floats, n_rows: int) -> Floats:
     return np.asarray(np.bincount(rows, weights=weights, minlength=n_rows), np.float64)
-
-
-@dataclass(frozen=True)
-class _Pieces:
-    """The straight pieces of concave curves, row by row."""
-
-    row: Ints
-    slope: Floats
-    width: Floats
 
 
 def _pieces(grid: Floats, heights: Floats) -> _Pieces:

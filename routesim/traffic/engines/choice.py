@@ -9,6 +9,7 @@ from routesim.arrays import Floats, Ints, Ints32
 from routesim.errors import RouteError
 from routesim.kernels import lean_kernel, lean_part
 from routesim.roads import shortest
+from routesim.roads.drivable import place_after
 from routesim.roads.graph import Graph
 from routesim.roads.network import RoadNetwork
 from routesim.roads.shortest import Workspace
@@ -34,7 +35,7 @@ class Search(NamedTuple):
 
     def steered(self, network: RoadNetwork, goals: NDArray[Any]) -> Self:
         """Return the search with bounds on the time to go, if there is room to keep one for every goal."""
-        if len(self.to_go) or not 0 < len(goals) * network.n_nodes <= MOST_STEERING:
+        if len(self.to_go) or not 0 < len(goals) * network.graph.n_places <= MOST_STEERING:
             return self
         return self._replace(to_go=np.stack(list(times_to_go(network, goals))))
 
@@ -79,16 +80,16 @@ def price_of(beliefs: Beliefs, kind: int, edge: int, seconds: float) -> float:
     return float(seconds + beliefs.toll[edge])
 
 
-@lean_kernel
+@lean_part
 def place_of(graph: Graph, fleet: Fleet, vehicle: int) -> int:
-    """Return the node from which a vehicle goes on."""
+    """Return the place in the graph from which a vehicle goes on."""
     state = fleet.state
     start, driven = state[vehicle, START], state[vehicle, ENTERED]
     if state[vehicle, LENGTH] == 0:
         return int(start)  # until the path is known, its start is the node of departure
     if driven == 0:
         return int(graph.tails[fleet.paths[start]])
-    return int(graph.heads[fleet.paths[start + driven - 1]])
+    return place_after(graph, fleet.paths[start : start + driven], driven)
 
 
 @lean_part

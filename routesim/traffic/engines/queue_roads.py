@@ -6,6 +6,7 @@ import numpy as np
 
 from routesim.arrays import Bools, Floats, Ints, Ints32
 from routesim.roads.network import RoadNetwork
+from routesim.roads.turns import allowed_turns
 from routesim.traffic.engines import queue_state as core
 
 if TYPE_CHECKING:
@@ -148,11 +149,7 @@ def turn_lanes(network: RoadNetwork, n_lanes: Ints, leaves: Floats, arrives: Flo
     Lane 0 is the rightmost. Where a road goes straight on, all lanes do, the outermost also turn; where it only turns
     both ways, each half of the lanes turns one way, the middle one both.
     """
-    graph = network.graph
-    out = graph.indptr[network.heads + 1] - graph.indptr[network.heads]
-    edge = np.repeat(np.arange(network.n_edges), out)
-    first = np.repeat(graph.indptr[network.heads], out)
-    to = graph.out_edges[first + np.arange(len(edge)) - np.repeat(np.cumsum(out) - out, out)]
+    edge, to = allowed_turns(network)
     turn = (leaves[to] - arrives[edge] + np.pi) % (2 * np.pi) - np.pi
     quarter = np.pi / 4
 
