@@ -24,12 +24,16 @@ _TRIES = 30  # steps of Newton's method in one shift
 
 
 class Ways(NamedTuple):
-    """Links by their heads; no path passes a `barred` node, but one may start or end there."""
+    """Links by their heads; no path passes a `barred` node, but one may start or end there.
+
+    Where turns are banned, several links may be the same road: link k is of road roads[k]. Otherwise that is k.
+    """
 
     first: Ints
     tails: Ints32
-    heads: Ints32
     barred: Bools
+    roads: Ints32
+    n_roads: int
 
 
 class Pairs(NamedTuple):
@@ -71,7 +75,7 @@ class Swaps(NamedTuple):
 
 
 class State(NamedTuple):
-    """The flow of every link in all, its price and slope there, and what the passes over one origin write to.
+    """The flow of every road in all, its price and slope there, and what the passes over one origin write to.
 
     `least` and `most` are the prices of the cheapest way to each node and of the dearest in use, `by_least` and
     `by_most` the links these arrive by, and `onward` is `least` where a way may go on; `rank` is the place of each node
@@ -92,12 +96,12 @@ class State(NamedTuple):
     up: Ints32
 
     @classmethod
-    def build(cls, n_links: int, n_nodes: int) -> "State":
+    def build(cls, n_roads: int, n_nodes: int) -> "State":
         """Allocate it."""
-        by_link = [np.zeros(n_links) for _ in range(3)]
+        by_road = [np.zeros(n_roads) for _ in range(3)]
         by_node = [np.zeros(n_nodes) for _ in range(4)]
         numbers = [np.zeros(n_nodes, dtype=np.int32) for _ in range(5)]
-        return cls(*by_link, *by_node, *numbers)
+        return cls(*by_road, *by_node, *numbers)
 
 
 @kernel
@@ -113,7 +117,7 @@ def _scan(ways: Ways, origin: int, order: Ints32, flows: Floats, state: State) -
         node = order[place]
         low, high, best, dearest = np.inf, -np.inf, -1, -1
         for link in range(ways.first[node], ways.first[node + 1]):
-            tail, price = ways.tails[link], state.cost[link]
+            tail, price = ways.tails[link], state.cost[ways.roads[link]]
             there = onward[tail] + price  # not yet known, and so infinite, where the link leads down the order
             if there < low:
                 low, best = there, link
@@ -154,14 +158,14 @@ def price_difference(
 ) -> tuple[float, float]:
     """Price both ways as if `step` vehicles had moved; return how much dearer the first still is, and the slope."""
     difference = curve = 0.0
-    for link in down:
-        price, rise = link_price(prices, link, max(0.0, total[link] - step))
-        cost[link], slope[link] = price, rise
+    for road in down:
+        price, rise = link_price(prices, road, max(0.0, total[road] - step))
+        cost[road], slope[road] = price, rise
         difference += price
         curve += rise
-    for link in up:
-        price, rise = link_price(prices, link, total[link] + step)
-        cost[link], slope[link] = price, rise
+    for road in up:
+        price, rise = link_price(prices, road, total[road] + step)
+        cost[road], slope[road] = price, rise
         difference -= price
         curve += rise
     return difference, curve
@@ -173,16 +177,16 @@ def balance(
 ) -> float:
     """Find how many vehicles, at most `room`, move from one way to another so that both cost the same.
 
-    Leaves the prices of the links as they are after the move; the flows are for the caller to change.
+    Leaves the prices of the roads as they are after the move; the flows are for the caller to change.
     """
     dearer = paid = curve = 0.0
-    for link in down:
-        dearer += cost[link]
-        paid += cost[link]
-        curve += slope[link]
-    for link in up:
-        dearer -= cost[link]
-        curve += slope[link]
+    for road in down:
+        dearer += cost[road]
+        paid += cost[road]
+        curve += slope[road]
+    for road in up:
+        dearer -= cost[road]
+        curve += slope[road]
     if dearer <= _ROUNDING * paid or room <= 0.0:
         return 0.0
     least, most = 0.0, room
@@ -202,24 +206,50 @@ def balance(
 
 
 @kernel
-def _shift(
-    prices: LinkPrices, flows: Floats, total: Floats, cost: Floats, slope: Floats, down: Ints32, up: Ints32
-) -> float:
-    """Move vehicles from one way to the cheaper other; return what that saves at the price before."""
-    room, dearer = np.inf, 0.0
+def _roads_apart(ways: Ways, down: Ints32, up: Ints32) -> tuple[Ints32, Ints32]:
+    """Return the roads of both ways, without those that are on both by different links."""
+    ours, theirs = ways.roads[down], ways.roads[up]
+    n_ours, n_theirs = len(ours), len(theirs)
+    one = 0
+    while one < n_ours:
+        other = 0
+        while other < n_theirs and theirs[other] != ours[one]:
+            other += 1
+        if other < n_theirs:
+            n_ours, n_theirs = n_ours - 1, n_theirs - 1
+            ours[one], theirs[other] = ours[n_ours], theirs[n_theirs]
+        else:
+            one += 1
+    return ours[:n_ours], theirs[:n_theirs]
+
+
+@kernel
+def _shift(ways: Ways, prices: LinkPrices, flows: Floats, state: State, down: Ints32, up: Ints32) -> float:
+    """Move vehicles from one way to the other if that is cheaper; return what that saves at the price before."""
+    total, cost = state.total, state.cost
+    from_roads, to_roads = down, up
+    if ways.n_roads < len(ways.roads):
+        from_roads, to_roads = _roads_apart(ways, down, up)
+    dearer = 0.0
+    for road in from_roads:
+        dearer += cost[road]
+    for road in to_roads:
+        dearer -= cost[road]
+    if dearer <= 0.0:
+        return 0.0
+    room = np.inf
     for link in down:
         room = min(room, flows[link])
-        dearer += cost[link]
-    for link in up:
-        dearer -= cost[link]
-    step = balance(prices, total, cost, slope, down, up, room)
+    step = balance(prices, total, cost, state.slope, from_roads, to_roads, room)
     if step > 0.0:
         for link in down:
             flows[link] -= step
-            total[link] = max(0.0, total[link] - step)
         for link in up:
             flows[link] += step
-            total[link] += step
+        for road in from_roads:
+            total[road] = max(0.0, total[road] - step)
+        for road in to_roads:
+            total[road] += step
     return step * dearer
 
 
@@ -237,7 +267,7 @@ def _shift_all(
             continue
         n_down, n_up = _segments(ways, node, state)
         down, up = state.down[:n_down], state.up[:n_up]
-        if _shift(prices, flows, state.total, state.cost, state.slope, down, up) > 0.0 and owner >= 0:
+        if _shift(ways, prices, flows, state, down, up) > 0.0 and owner >= 0:
             swaps = _with(swaps, owner, down, up)
     return swaps
 
@@ -269,7 +299,7 @@ def _with(swaps: Swaps, owner: int, down: Ints32, up: Ints32) -> Swaps:
 
 @kernel
 def repeat_swaps(
-    prices: LinkPrices, bushes: Bushes, state: State, swaps: Swaps, most_rounds: int, enough: float
+    ways: Ways, prices: LinkPrices, bushes: Bushes, state: State, swaps: Swaps, most_rounds: int, enough: float
 ) -> None:
     """Move vehicles between the same ways again, there or back, until a round saves little."""
     first = 0.0
@@ -280,15 +310,7 @@ def repeat_swaps(
             flows = bushes.flows[swaps.owner[swap]]
             down = swaps.links[swaps.begin[swap] : swaps.middle[swap]]
             up = swaps.links[swaps.middle[swap] : swaps.begin[swap + 1]]
-            dearer = 0.0
-            for link in down:
-                dearer += state.cost[link]
-            for link in up:
-                dearer -= state.cost[link]
-            if dearer > 0.0:
-                saved += _shift(prices, flows, state.total, state.cost, state.slope, down, up)
-            elif dearer < 0.0:
-                saved += _shift(prices, flows, state.total, state.cost, state.slope, up, down)
+            saved += _shift(ways, prices, flows, state, down, up) + _shift(ways, prices, flows, state, up, down)
         if attempt == 0:
             first = saved
         elif saved <= enough * first:
@@ -306,10 +328,10 @@ def _sort_nodes(ways: Ways, origin: int, order: Ints32, flows: Floats, state: St
     for place in range(1, len(order)):
         node = order[place]
         best = state.by_least[node]
-        farthest = far[ways.tails[best]] + state.cost[best] if best >= 0 else np.inf
+        farthest = far[ways.tails[best]] + state.cost[ways.roads[best]] if best >= 0 else np.inf
         for link in range(ways.first[node], ways.first[node + 1]):
             if flows[link] > 0.0:
-                farthest = max(farthest, far[ways.tails[link]] + state.cost[link])
+                farthest = max(farthest, far[ways.tails[link]] + state.cost[ways.roads[link]])
         far[node] = farthest
     order[:] = order[np.argsort(far[order], kind="mergesort")]
 
@@ -349,7 +371,7 @@ def improve(
 
     That is the share of the price paid that each origin could save when its turn came, so it is an estimate.
     """
-    paid = saved = 0.0
+    paid = least = 0.0
     swaps.used[:] = 0
     for i in range(len(pairs.origins)):
         origin, order, flows = pairs.origins[i], bushes.order[i], bushes.flows[i]
@@ -360,14 +382,13 @@ def improve(
             if attempt == 0:
                 for link in range(len(flows)):
                     if flows[link] > 0.0:
-                        paid += flows[link] * state.cost[link]
-                        saved += flows[link] * state.cost[link]
+                        paid += flows[link] * state.cost[ways.roads[link]]
                 for pair in range(pairs.first[i], pairs.first[i + 1]):
-                    saved -= pairs.demand[pair] * state.least[pairs.goals[pair]]
+                    least += pairs.demand[pair] * state.least[pairs.goals[pair]]
             if worst <= 0.0:
                 break
             swaps = _shift_all(ways, prices, order, flows, state, swaps, i)
-    return max(0.0, saved / paid) if paid > 0.0 else 0.0, swaps
+    return max(0.0, (paid - least) / paid) if paid > 0.0 else 0.0, swaps
 
 
 @kernel
@@ -379,7 +400,7 @@ def tidy(ways: Ways, prices: LinkPrices, pairs: Pairs, bushes: Bushes, state: St
         _scan(ways, pairs.origins[i], order, flows, state)
         settle(ways, pairs, i, order, flows, state)
         for link in range(len(flows)):
-            total[link] += flows[link]
+            total[ways.roads[link]] += flows[link]
     state.total[:] = total
     price_links(prices, total, state.cost, state.slope)
 
@@ -424,5 +445,5 @@ def start(
             link = parents[node]
             flows[link] = through[node]
             through[ways.tails[link]] += through[node]
-            state.total[link] += through[node]
+            state.total[ways.roads[link]] += through[node]
     return -1

@@ -42,16 +42,30 @@ class PathShares(NamedTuple):
         return PathShares(first, shares, indptr, self.edges[places])
 
 
-def paths_of(links: Links, ways: Ways, pairs: Pairs, bushes: Bushes, least: float) -> PathShares:
-    """Return the paths of every pair; shares below `least` are given to the others."""
-    first, shares, ends, used = _peel(ways, pairs, bushes)
-    sizes = np.diff(links.first)[used]
-    stops = np.concatenate(([0], np.cumsum(sizes)))
-    place = np.arange(stops[-1]) + np.repeat(links.first[used] - stops[:-1], sizes)
-    found = PathShares(first, shares, stops[ends], links.members[place])
-    few = np.maximum.reduceat(shares, first[:-1]) if len(shares) else shares
-    small = shares < np.minimum(least, np.repeat(few, np.diff(first)))
-    return found.kept(np.flatnonzero(~small)) if small.any() else found
+class RoadPaths(NamedTuple):
+    """Paths by pair, as in `PathShares`, over the roads of links: path p is roads[indptr[p] : indptr[p + 1]]."""
+
+    first: Ints
+    shares: Floats
+    indptr: Ints
+    roads: Ints32
+
+    def over_edges(self, links: Links, least: float) -> PathShares:
+        """Return the paths as edges; shares below `least` are given to the others of their pair."""
+        begin, members = links.by_road()
+        sizes = np.diff(begin)[self.roads]
+        stops = np.concatenate(([0], np.cumsum(sizes)))
+        place = np.arange(stops[-1]) + np.repeat(begin[self.roads] - stops[:-1], sizes)
+        found = PathShares(self.first, self.shares, stops[self.indptr], members[place])
+        largest = np.maximum.reduceat(self.shares, self.first[:-1])
+        small = self.shares < np.minimum(least, np.repeat(largest, np.diff(self.first)))
+        return found.kept(np.flatnonzero(~small)) if small.any() else found
+
+
+def paths_of(ways: Ways, pairs: Pairs, bushes: Bushes) -> RoadPaths:
+    """Return few paths of every pair that together make the flows by origin."""
+    first, shares, indptr, used = _peel(ways, pairs, bushes)
+    return RoadPaths(first, shares, indptr, ways.roads[used])
 
 
 @kernel

@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from routesim.arrays import Floats
-from routesim.assignment.assignment import FlowSolver
-from routesim.assignment.frank_wolfe import Prices
+from routesim.assignment.solver import FlowSolver
+from routesim.assignment.prices import Prices
 from routesim.checks import check_confidence, number, seconds, whole
 from routesim.kernels import kernel
 from routesim.learners.carmab import CARMAB
