@@ -20,7 +20,7 @@ from routesim.roads.graph import Graph
 from routesim.roads.heap import pop, push
 from routesim.roads.shortest import ROUNDING, Workspace, tree
 
-_MOST_LABELS = 1 << 17  # in one search; beyond, it gives up and says what it has proven
+_MOST_LABELS = 1 << 17
 _ROUNDS = 200  # of moving vehicles within the lists before the next search
 
 
@@ -36,8 +36,9 @@ class Columns(NamedTuple):
 class DetourSolver:
     """The optimum among the paths of an equilibrium and those within a limit at its costs."""
 
-    def __init__(self, equilibrium: FlowSolver, usual_s: Floats, max_detour: float) -> None:
-        self._inner = equilibrium
+    def __init__(self, equilibrium: FlowSolver, usual_s: Floats, max_detour: float, most_labels: int = _MOST_LABELS) -> None:
+        """Take up an equilibrium; one search gives up after so many labels, and proves less then."""
+        self._inner, self._most_labels = equilibrium, most_labels
         self.network, self.labels, self.pairs = equilibrium.network, equilibrium.labels, equilibrium.pairs
         self.background, self.flows = equilibrium.background, equilibrium.flows
         self._usual = equilibrium.over_roads(usual_s)
@@ -66,7 +67,7 @@ class DetourSolver:
             costs = np.add.reduceat(state.cost[columns.roads], columns.indptr[:-1])
             cheapest = np.minimum.reduceat(costs, first[:-1])
             owner, indptr, links = _search_all(
-                graph, self._back, self._ends, self._usual, state.cost, self._limits, cheapest, self._work
+                graph, self._back, self._ends, self._usual, state.cost, self._limits, cheapest, self._work, self._most_labels
             )
             # `cheapest` has become what is proven: no path within the limit costs less.
             gap = max(0.0, (paid - float(cheapest @ demand)) / paid) if paid > 0 else 0.0
@@ -233,12 +234,12 @@ def _search_all(
     limits: Floats,
     cheapest: Floats,
     work: Workspace,
+    room: int,
 ) -> tuple[Ints32, Ints, Ints32]:
     """Look for a path of every pair within its limit that costs less than its cheapest; lower that to what is proven.
 
     Returns the pairs for which one was found, where each path begins, and its links.
     """
-    room = _MOST_LABELS
     labels = Labels(
         np.empty(room, dtype=np.int32),
         np.empty(room),
@@ -251,7 +252,7 @@ def _search_all(
     quickest = np.empty(len(graph.indptr) - 1)
     owner, indptr = np.empty(len(ends), dtype=np.int32), np.zeros(len(ends) + 1, dtype=np.int64)
     links, n_links, found = np.empty(64 * len(ends) + 64, dtype=np.int32), 0, 0
-    path = np.empty(room, dtype=np.int32)
+    path = np.empty(max(room, len(graph.indptr)), dtype=np.int32)
     goal = -1
     usual_to_go, cost_to_go, onto = np.empty(0), np.empty(0), np.empty(0, dtype=np.int32)
     for pair in np.argsort(ends[:, 1], kind="mergesort"):
