@@ -114,7 +114,7 @@ class Assignment:
 
     @cached_property
     def detours(self) -> Inequality:
-        """How much longer drivers' paths are than the best one at the equilibrium's times, which `max_detour` limits."""
+        """How much longer paths are than the best one at the equilibrium's times, which `max_detour` limits."""
         if self.equilibrium is None:
             raise InputError("detours are measured where there is a limit; use assign(..., 'system', max_detour=0.2)")
         usual = self.equilibrium.driver_cost_s

@@ -406,9 +406,7 @@ def tidy(ways: Ways, prices: LinkPrices, pairs: Pairs, bushes: Bushes, state: St
 
 
 @kernel
-def start(
-    ways: Ways, pairs: Pairs, i: int, distance: Floats, parents: Ints32, bushes: Bushes, state: State
-) -> int:
+def start(ways: Ways, pairs: Pairs, i: int, distance: Floats, parents: Ints32, bushes: Bushes, state: State) -> int:
     """Send the demand of origin i down a tree of cheapest paths, whose nodes are its first order.
 
     `parents` has the link that leads to each node. Returns a pair that no path joins, or -1.

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from routesim.arrays import Floats, Ints, Ints32
-from routesim.assignment.bushes import Pairs, State, balance
+from routesim.assignment.bushes import State, balance
 from routesim.assignment.paths import PathShares, RoadPaths
 from routesim.assignment.prices import LinkPrices, Prices, price_links
 from routesim.assignment.solver import FlowSolver
@@ -36,7 +36,9 @@ class Columns(NamedTuple):
 class DetourSolver:
     """The optimum among the paths of an equilibrium and those within a limit at its costs."""
 
-    def __init__(self, equilibrium: FlowSolver, usual_s: Floats, max_detour: float, most_labels: int = _MOST_LABELS) -> None:
+    def __init__(
+        self, equilibrium: FlowSolver, usual_s: Floats, max_detour: float, most_labels: int = _MOST_LABELS
+    ) -> None:
         """Take up an equilibrium; one search gives up after so many labels, and proves less then."""
         self._inner, self._most_labels = equilibrium, most_labels
         self.network, self.labels, self.pairs = equilibrium.network, equilibrium.labels, equilibrium.pairs
@@ -67,7 +69,15 @@ class DetourSolver:
             costs = np.add.reduceat(state.cost[columns.roads], columns.indptr[:-1])
             cheapest = np.minimum.reduceat(costs, first[:-1])
             owner, indptr, links = _search_all(
-                graph, self._back, self._ends, self._usual, state.cost, self._limits, cheapest, self._work, self._most_labels
+                graph,
+                self._back,
+                self._ends,
+                self._usual,
+                state.cost,
+                self._limits,
+                cheapest,
+                self._work,
+                self._most_labels,
             )
             # `cheapest` has become what is proven: no path within the limit costs less.
             gap = max(0.0, (paid - float(cheapest @ demand)) / paid) if paid > 0 else 0.0
@@ -109,9 +119,7 @@ class DetourSolver:
 
 
 @kernel
-def _equalise(
-    prices: LinkPrices, state: State, first: Ints, columns: Columns, enough: float, most_rounds: int
-) -> None:
+def _equalise(prices: LinkPrices, state: State, first: Ints, columns: Columns, enough: float, most_rounds: int) -> None:
     """Move vehicles within each pair from dearer paths to the cheapest, until there is little left to save."""
     cost, total, roads, indptr = state.cost, state.total, columns.roads, columns.indptr
     mark, stamp = np.zeros(len(total), dtype=np.int64), 0

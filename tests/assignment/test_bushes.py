@@ -1,6 +1,7 @@
 """Flows by origin: machine precision, published objectives, warm starts, costs of edges, banned turns."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import networkx as nx
 import numpy as np
@@ -47,8 +48,8 @@ def checked_gap(network: rs.RoadNetwork, flows: np.ndarray, table: dict[str, lis
 
     n = network.n_nodes
     apart = dijkstra(csr_array((price, (network.tails, network.heads)), shape=(n, n)))
-    ends = zip(table["origin"], table["destination"], strict=True)
-    least = sum(v * apart[network.node_index(a), network.node_index(b)] for v, (a, b) in zip(table["vehicles"], ends, strict=True))  # type: ignore[call-overload]  # fmt: skip
+    rows = zip(table["origin"], table["destination"], table["vehicles"], strict=True)
+    least = sum(float(v) * apart[network.node_index(a), network.node_index(b)] for a, b, v in rows)  # type: ignore[arg-type, call-overload]
     paid = float(flows @ price)
     return (paid - least) / paid
 
@@ -80,7 +81,9 @@ def test_published_objectives_are_met_to_seven_digits(name: str, objective: floa
 def test_the_optimum_is_that_of_a_convex_programme_over_all_paths() -> None:
     network = grid(3, 7)
     table = {"origin": [0, 2, 6], "destination": [8, 6, 2], "vehicles": [1500.0, 900.0, 700.0]}
-    every = [list(all_paths(network, network.node_index(a), network.node_index(b))) for a, b in ((0, 8), (2, 6), (6, 2))]
+    every = [
+        list(all_paths(network, network.node_index(a), network.node_index(b))) for a, b in ((0, 8), (2, 6), (6, 2))
+    ]
     by_hand = least_total(network, every, [1500.0, 900.0, 700.0])
     assert rs.assign(network, table, "system", 1e-10).total_travel_time_s == pytest.approx(by_hand, rel=1e-6)
 
@@ -153,7 +156,9 @@ def test_links_cost_what_their_edges_do_with_every_exponent_and_a_background() -
                 assert slope == pytest.approx(rise / (2 * step), rel=1e-5, abs=1e-9)
 
 
-def turn_network(network: rs.RoadNetwork, table: dict[str, list[object]]) -> tuple[rs.RoadNetwork, dict[str, list[str]]]:
+def turn_network(
+    network: rs.RoadNetwork, table: dict[str, list[object]]
+) -> tuple[rs.RoadNetwork, dict[str, list[str]]]:
     """The slow twin of bans: a node for each end of a road, and a link without length for each turn that is allowed."""
     graph = nx.DiGraph()
     banned = {tuple(turn) for turn in network.banned_turns.tolist()}
@@ -203,7 +208,7 @@ def test_banned_turns_are_not_taken_and_flows_are_those_of_a_graph_of_turns(seed
         banned = {tuple(turn) for turn in chosen.tolist()}
         for pair in result.pairs:
             for path, _ in result.paths(*pair):
-                assert not banned & set(zip(path, path[1:], strict=False))
+                assert not banned & set(pairwise(path))
     limited = rs.assign(network, table, "system", 1e-6, max_detour=0.1)
     assert limited.relative_gap <= 1e-6
     assert limited.detours.worst <= 0.1 + 1e-6

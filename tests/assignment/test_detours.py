@@ -8,6 +8,7 @@ from town import town
 
 import routesim as rs
 from routesim.assignment import detours
+from routesim.assignment.assignment import bpr_prices, travel_times
 from routesim.errors import InputError, NotConvergedWarning
 
 
@@ -81,12 +82,10 @@ def test_a_search_that_gives_up_still_proves_a_gap() -> None:
     table = trips(network, 40, 4)
     exact = rs.assign(network, table, "system", 1e-8, max_detour=0.1)
     solver = rs.assign(network, table, "user", 1e-8).solver
-    from routesim.assignment.assignment import bpr_prices
-
     limited = detours.DetourSolver(solver, exact.equilibrium.driver_cost_s, 0.1, most_labels=6)  # type: ignore[union-attr,arg-type]
     gap, _ = limited.solve(bpr_prices(network, "system"), 1e-8, 20)
     assert gap > 1e-8
-    total = float(limited.flows @ (network.free_flow_s * (1 + network.bpr_alpha * (limited.flows / network.capacity_vph) ** network.bpr_beta)))  # fmt: skip
+    total = float(limited.flows @ travel_times(network, limited.flows))
     marginal = network.free_flow_s * (1 + 5 * 0.15 * (limited.flows / network.capacity_vph) ** 4)
     assert total - exact.total_travel_time_s <= gap * float(limited.flows @ marginal) * (1 + 1e-9)
 

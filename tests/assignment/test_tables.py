@@ -54,7 +54,9 @@ def test_skims_are_means_over_drivers_and_the_quickest_times(made: rs.Assignment
     table = made.skims()
     assert list(zip(table["origin"], table["destination"], strict=True)) == list(made.pairs)
     for row in table.itertuples():
-        mean = sum(share * made.travel_time_s[list(path)].sum() for path, share in made.paths(row.origin, row.destination))
+        mean = sum(
+            share * made.travel_time_s[list(path)].sum() for path, share in made.paths(row.origin, row.destination)
+        )
         assert row.travel_time_s == pytest.approx(mean)
         away = shortest_tree(made.network.graph, made.travel_time_s, made.network.node_index(row.origin))[0]
         assert row.quickest_s == pytest.approx(away[made.network.node_index(row.destination)])

@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from routesim.arrays import Floats
-from routesim.assignment.solver import FlowSolver
 from routesim.assignment.detours import DetourSolver
 from routesim.assignment.prices import Prices, prices_at
+from routesim.assignment.solver import FlowSolver
 from routesim.checks import check_confidence, number, seconds, whole
 from routesim.kernels import kernel
 from routesim.learners.carmab import CARMAB
