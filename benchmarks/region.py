@@ -35,9 +35,9 @@ def region(zones: int, side: int, vehicles: float, seed: int = 1) -> tuple[rs.Ro
                     )
     network = rs.RoadNetwork.from_networkx(graph)
     nodes = np.sort(rng.choice(side * side, zones, replace=False))
-    x, y = nodes // side, nodes % side
+    east, north = nodes // side, nodes % side
     weight = rng.uniform(0.5, 2.0, zones)
-    apart = np.abs(x[:, None] - x) + np.abs(y[:, None] - y)
+    apart = np.abs(east[:, None] - east) + np.abs(north[:, None] - north)
     trips = weight[:, None] * weight * np.exp(-apart / 12.0)
     np.fill_diagonal(trips, 0.0)
     trips *= vehicles / trips.sum()

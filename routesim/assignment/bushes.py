@@ -101,7 +101,7 @@ class State(NamedTuple):
         by_road = [np.zeros(n_roads) for _ in range(3)]
         by_node = [np.zeros(n_nodes) for _ in range(4)]
         numbers = [np.zeros(n_nodes, dtype=np.int32) for _ in range(5)]
-        return cls(*by_road, *by_node, *numbers)
+        return cls(*by_road, *by_node, *numbers)  # type: ignore[arg-type]  # the order of the fields
 
 
 @kernel

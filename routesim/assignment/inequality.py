@@ -44,5 +44,5 @@ def inequality_of(paths: PathShares, pair_vph: Floats, cost: Floats, best: Float
 def inequality(excess: Floats, vehicles: Floats) -> Inequality:
     """Return the report for so many vehicles with these excesses."""
     total = float(vehicles.sum())
-    above = [float(vehicles[excess > limit + _ROUNDING].sum()) / total for limit in (0.05, 0.1, 0.2)]
-    return Inequality(*above, float(excess @ vehicles) / total, float(excess.max(initial=0.0)))
+    five, ten, twenty = (float(vehicles[excess > limit + _ROUNDING].sum()) / total for limit in (0.05, 0.1, 0.2))
+    return Inequality(five, ten, twenty, float(excess @ vehicles) / total, float(excess.max(initial=0.0)))

@@ -49,7 +49,7 @@ def link_prices(prices: Prices, first: Ints, members: Ints32, background: Floats
         np.add.at(values, owner, prices.values[members])
         return LinkPrices(none, np.empty(0, dtype=np.int64), none, none, none, none, prices.knots, values)
     base, power, shift = prices.base[members], prices.beta[members], background[members]
-    fixed = np.bincount(owner, base, n_links)
+    fixed = np.asarray(np.bincount(owner, base, n_links), dtype=np.float64)
     steep = base * prices.alpha[members]
     rising = np.flatnonzero((steep > 0) & (power > 0))
     fixed += np.bincount(owner, np.where(power > 0, 0.0, steep), n_links)

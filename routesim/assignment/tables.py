@@ -90,7 +90,7 @@ def select_link(assignment: "Assignment", edge: int) -> Floats:
     """Return the flow on every edge of the vehicles that use one edge."""
     paths = assignment.path_shares
     by_path = np.repeat(users(assignment, edge), np.diff(paths.indptr))
-    return np.bincount(paths.edges, by_path, assignment.network.n_edges)
+    return np.asarray(np.bincount(paths.edges, by_path, assignment.network.n_edges), dtype=np.float64)
 
 
 def select_pairs(assignment: "Assignment", edge: int) -> "pd.DataFrame":

@@ -9,7 +9,6 @@ import numpy as np
 from routesim.arrays import Floats
 from routesim.assignment.assignment import Assignment, Objective, assign, travel_times
 from routesim.checks import number
-from routesim.demand.demand import Demand
 from routesim.errors import CapacityWarning, InputError
 from routesim.registry import IN_PYTHON
 from routesim.roads.network import RoadNetwork
@@ -81,7 +80,7 @@ class PlannedRouter:
         plan = self.plan or self._assigned(task.static_roads(), task.demand)
         return plan.flows * share
 
-    def _assigned(self, roads: RoadNetwork, demand: Demand, **among: Any) -> Assignment:
+    def _assigned(self, roads: RoadNetwork, demand: Any, **among: Any) -> Assignment:
         return assign(roads, demand, self.objective, self.relative_gap, max_detour=self.max_detour, **among)
 
     def _use(self, task: TrafficTask, plan: Assignment) -> None:
