@@ -1,6 +1,7 @@
-"""Static assignment to relative gaps of 1e-4, 1e-6 and 1e-8, beside AequilibraE's bi-conjugate Frank-Wolfe, on one core.
+"""Static assignment to relative gaps of 1e-4, 1e-6 and 1e-8, beside AequilibraE's bi-conjugate Frank-Wolfe.
 
     OMP_WAIT_POLICY=passive python -m benchmarks.assignment [vehicles an hour in Coquimbo] [--quick]
+
 
 Sioux Falls and Anaheim are read from ../shared/data (or ROUTESIM_SHARED); without it, Coquimbo and a grid made by
 script are measured. AequilibraE 1.7.2 is given the same roads and trips as a table: its graph, contraction and
