@@ -2,7 +2,6 @@
 
     OMP_WAIT_POLICY=passive python -m benchmarks.assignment [vehicles an hour in Coquimbo] [--quick]
 
-
 Sioux Falls and Anaheim are read from ../shared/data (or ROUTESIM_SHARED); without it, Coquimbo and a grid made by
 script are measured. AequilibraE 1.7.2 is given the same roads and trips as a table: its graph, contraction and
 assignment need no project, so neither SQLite's extensions nor spatialite. Seconds are of CPU time, with the time by the

@@ -11,9 +11,9 @@ from typing import NamedTuple
 import numpy as np
 
 from routesim.arrays import Floats, Ints, Ints32
-from routesim.assignment.bushes import State, balance
 from routesim.assignment.paths import PathShares, RoadPaths
 from routesim.assignment.prices import LinkPrices, Prices, price_links
+from routesim.assignment.shifts import State, balance, longer
 from routesim.assignment.solver import FlowSolver
 from routesim.kernels import kernel
 from routesim.roads.graph import Graph
@@ -297,9 +297,7 @@ def _search_all(
                 place -= 1
                 path[place], at = labels.link[at], labels.before[at]
         if n_links + length > len(links):
-            more = np.empty(2 * (n_links + length), dtype=np.int32)
-            more[:n_links] = links[:n_links]
-            links = more
+            links = longer(links, 2 * (n_links + length))
         links[n_links : n_links + length] = path[:length]
         n_links += length
         owner[found] = pair

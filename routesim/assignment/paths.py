@@ -5,8 +5,9 @@ from typing import NamedTuple
 import numpy as np
 
 from routesim.arrays import Floats, Ints, Ints32
-from routesim.assignment.bushes import Bushes, Pairs, Ways
+from routesim.assignment.bushes import Bushes, Pairs
 from routesim.assignment.contraction import Links
+from routesim.assignment.shifts import Ways, longer
 from routesim.kernels import kernel
 
 _NOTHING = 1e-9  # the share of a pair's demand that is put down to rounding
@@ -69,13 +70,6 @@ def paths_of(ways: Ways, pairs: Pairs, bushes: Bushes) -> RoadPaths:
 
 
 @kernel
-def _grown(values: Ints32, size: int) -> Ints32:
-    more = np.empty(size, dtype=values.dtype)
-    more[: len(values)] = values
-    return more
-
-
-@kernel
 def _peel(ways: Ways, pairs: Pairs, bushes: Bushes) -> tuple[Ints, Floats, Ints, Ints32]:
     """Take one path after the other out of the flows of each origin, back along the links with the largest flow left.
 
@@ -119,7 +113,7 @@ def _peel(ways: Ways, pairs: Pairs, bushes: Bushes) -> tuple[Ints, Floats, Ints,
                     more[:n_paths], more_ends[: n_paths + 1] = shares, ends[: n_paths + 1]
                     shares, ends = more, more_ends
                 if n_used + length > len(used):
-                    used = _grown(used, 2 * (n_used + length))
+                    used = longer(used, 2 * (n_used + length))
                 for k in range(length):
                     left[back[k]] -= room
                     used[n_used + length - 1 - k] = back[k]

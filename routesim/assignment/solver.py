@@ -6,10 +6,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from routesim.arrays import Floats, Ints32
-from routesim.assignment.bushes import Bushes, Pairs, State, Swaps, Ways, improve, repeat_swaps, start, tidy
+from routesim.assignment.bushes import Bushes, Pairs, improve, start, tidy
 from routesim.assignment.contraction import contract
 from routesim.assignment.paths import PathShares, RoadPaths, paths_of
 from routesim.assignment.prices import LinkPrices, Prices, link_price, link_prices, price_links
+from routesim.assignment.shifts import State, Swaps, Ways, repeat_swaps
 from routesim.checks import numbers
 from routesim.demand.demand import read_od, resolve
 from routesim.errors import InputError, NoPathError
@@ -86,7 +87,7 @@ class FlowSolver:
                 break
             while iterations < max_iterations:
                 estimate, self._swaps = improve(ways, by_road, pairs, self.bushes, state, self._swaps, _PASSES)
-                repeat_swaps(ways, by_road, self.bushes, state, self._swaps, _ROUNDS, _ENOUGH)
+                repeat_swaps(ways, by_road, self.bushes.flows, state, self._swaps, _ROUNDS, _ENOUGH)
                 iterations += 1
                 if estimate <= relative_gap:
                     break
