@@ -4,45 +4,41 @@ import warnings
 from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from routesim.arrays import Floats
-from routesim.assignment.contraction import contract
-from routesim.assignment.frank_wolfe import Prices, advance, objective_at, prices_at
-from routesim.assignment.trees import Pairs, Paths, load_all, owners
-from routesim.checks import numbers
-from routesim.demand.demand import Demand, read_od, resolve
-from routesim.errors import InputError, NoPathError, NotConvergedWarning
+from routesim.assignment.detours import DetourSolver
+from routesim.assignment.inequality import Inequality, inequality_of
+from routesim.assignment.paths import PathShares
+from routesim.assignment.prices import Prices, objective_at, prices_at
+from routesim.assignment.solver import FlowSolver, by_edge
+from routesim.demand.demand import Demand
+from routesim.errors import InputError, NotConvergedWarning
 from routesim.roads.network import RoadNetwork
-from routesim.roads.shortest import Workspace
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Objective: TypeAlias = Literal["user", "system"]
 
-
-class PathShares(NamedTuple):
-    """Paths by pair: pair i uses the paths first[i] … first[i + 1] - 1, each with its share of the pair's demand.
-
-    Path p is edges[indptr[p] : indptr[p + 1]], from origin to destination.
-    """
-
-    first: NDArray[np.int64]
-    shares: Floats
-    indptr: NDArray[np.int64]
-    edges: NDArray[np.int32]
+_EQUILIBRIUM_GAP = 1e-8  # of the equilibrium whose times detours are measured at: its paths agree to some 1e-6
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Assignment:
     """Flows in vehicles an hour, one per edge, and what they cost.
 
     `travel_time_s` is each edge's travel time at its flow, `total_travel_time_s` the vehicle-seconds spent per
     hour. `objective_value` is what was minimised, in vehicle-seconds per hour: for "user" Beckmann's sum of
-    integrals of the travel times, for "system" the total travel time. `relative_gap` is the share of the price
-    paid that would be saved if everybody took the cheapest path at present prices: travel times for "user",
-    marginal travel times for "system". Where there is a `background`, flows and totals include it.
+    integrals of the travel times, for "system" the total travel time, both with what `edge_cost_s` adds.
+    `relative_gap` is the share of the price paid that would be saved if everybody took the cheapest path at present
+    prices: travel times for "user", marginal travel times for "system". It is worked out from the flows alone, by
+    a search from every origin. With `max_detour`, the cheapest path is the cheapest one within the limit, and
+    `equilibrium` is the assignment at whose times detours are measured. Where there is a `background`, flows and
+    totals include it.
     """
 
     objective: Objective
@@ -56,8 +52,18 @@ class Assignment:
     network: RoadNetwork
     pairs: tuple[tuple[Hashable, Hashable], ...]
     pair_vph: Floats
-    path_shares: PathShares
+    solver: FlowSolver | DetourSolver
+    edge_cost_s: Floats
     background: Floats | None = None
+    max_detour: float | None = None
+    equilibrium: "Assignment | None" = None
+
+    def __repr__(self) -> str:
+        detour = "" if self.max_detour is None else f", detours up to {self.max_detour:g}"
+        return (
+            f"<Assignment {self.objective}{detour}: {self.demand_vph:,.0f} vehicles an hour between "
+            f"{len(self.pairs):,} pairs, mean {self.mean_travel_time_s:.1f} s, gap {self.relative_gap:.1e}>"
+        )
 
     @property
     def mean_travel_time_s(self) -> float:
@@ -73,6 +79,15 @@ class Assignment:
         roads = self.network
         rise = roads.bpr_alpha * roads.bpr_beta * (self.flows / roads.capacity_vph) ** roads.bpr_beta
         return np.asarray(roads.free_flow_s * rise, dtype=np.float64)
+
+    @cached_property
+    def path_shares(self) -> PathShares:
+        """The paths of every pair with their shares of its demand.
+
+        Flows of edges do not determine flows of paths. These are few paths for each pair, which together make the
+        flows; they are worked out when they are first asked for.
+        """
+        return self.solver.path_shares()
 
     def paths(self, origin: Hashable, destination: Hashable) -> list[tuple[tuple[int, ...], float]]:
         """Return the paths of a pair with their shares of its demand, the largest share first."""
@@ -91,6 +106,106 @@ class Assignment:
     def _number(self) -> dict[tuple[Hashable, Hashable], int]:
         return {pair: place for place, pair in enumerate(self.pairs)}
 
+    @cached_property
+    def inequality(self) -> Inequality:
+        """How much longer drivers are on the way than on the path that is best for them now."""
+        best = self.solver.cheapest_by_edge(self.driver_cost_s)
+        return inequality_of(self.path_shares, self.pair_vph, self.driver_cost_s, best)
+
+    @cached_property
+    def detours(self) -> Inequality:
+        """How much longer paths are than the best one at the equilibrium's times, which `max_detour` limits."""
+        if self.equilibrium is None:
+            raise InputError("detours are measured where there is a limit; use assign(..., 'system', max_detour=0.2)")
+        usual = self.equilibrium.driver_cost_s
+        return inequality_of(self.path_shares, self.pair_vph, usual, self.solver.cheapest_by_edge(usual))
+
+    @cached_property
+    def driver_cost_s(self) -> Floats:
+        """What each edge costs who drives it: its travel time and its `edge_cost_s`."""
+        return self.travel_time_s + self.edge_cost_s
+
+    def table(self) -> "pd.DataFrame":
+        """Return one row an edge, in edge order: ends, names, flow, capacity, their ratio v_c, times and delay."""
+        from routesim.assignment.tables import edge_flows  # late: pandas takes a second
+
+        return edge_flows(self)
+
+    def path_flows(self) -> "pd.DataFrame":
+        """Return one row a path, pair by pair: origin, destination, vehicles an hour, share, time, length, edges."""
+        from routesim.assignment.tables import path_flows
+
+        return path_flows(self)
+
+    def skims(self) -> "pd.DataFrame":
+        """Return one row a pair: vehicles an hour, mean time and length of its drivers, and the quickest time."""
+        from routesim.assignment.tables import skims
+
+        return skims(self)
+
+    def select_link(self, edge: int) -> Floats:
+        """Return the flow on every edge of the vehicles that use this one."""
+        from routesim.assignment.tables import select_link
+
+        return select_link(self, edge)
+
+    def select_pairs(self, edge: int) -> "pd.DataFrame":
+        """Return one row for each pair of which vehicles use this edge: how many, and their share of the pair."""
+        from routesim.assignment.tables import select_pairs
+
+        return select_pairs(self, edge)
+
+    def summary(self) -> dict[str, Any]:
+        """Return the assignment in a few numbers, among them how unequal it is."""
+        numbers: dict[str, Any] = {
+            "objective": self.objective,
+            "demand_vph": self.demand_vph,
+            "mean_travel_time_s": self.mean_travel_time_s,
+            "total_travel_time_s": self.total_travel_time_s,
+            "objective_value": self.objective_value,
+            "relative_gap": self.relative_gap,
+            "iterations": self.iterations,
+            **self.inequality.named("excess"),
+        }
+        if self.max_detour is not None:
+            numbers |= {"max_detour": self.max_detour, **self.detours.named("detour")}
+        return numbers
+
+
+def bpr_prices(roads: RoadNetwork, objective: Objective, edge_cost_s: Floats | None = None) -> Prices:
+    """Return the travel times of a network, or the marginal ones, with what an edge costs besides, as prices."""
+    # Fresh arrays, all writable: a read-only one would be another type to the compiler.
+    steep = roads.free_flow_s * roads.bpr_alpha * (1.0 + roads.bpr_beta if objective == "system" else 1.0)
+    base = roads.free_flow_s + (0.0 if edge_cost_s is None else edge_cost_s)
+    alpha = np.divide(steep, base, out=np.zeros_like(steep), where=base > 0)
+    return Prices(base, alpha, roads.capacity_vph.copy(), roads.bpr_beta.copy(), np.empty(0), np.empty((0, 0)))
+
+
+def travel_times(network: RoadNetwork, flows: Floats) -> Floats:
+    """Return the travel time of every edge at its flow in vehicles an hour."""
+    rise = network.bpr_alpha * (flows / network.capacity_vph) ** network.bpr_beta
+    return np.asarray(network.free_flow_s * (1.0 + rise), dtype=np.float64)
+
+
+def load_cheapest(network: RoadNetwork, od: Any) -> Floats:
+    """Return the flows if every vehicle takes the path that is quickest on empty roads: all or nothing."""
+    solver = FlowSolver(network, od)
+    solver.solve(bpr_prices(network, "user")._replace(alpha=np.zeros(network.n_edges)), 0.5, 0)
+    return solver.flows
+
+
+def _prepared(network: RoadNetwork, table: Any, background: ArrayLike | None, start: Assignment | None) -> FlowSolver:
+    solver = FlowSolver(network, table, background)
+    given = None if start is None else (start.equilibrium or start).solver
+    if isinstance(given, FlowSolver):
+        solver.take_over(given)
+    return solver
+
+
+def _limited(equilibrium: Assignment, max_detour: float | None) -> DetourSolver:
+    assert isinstance(equilibrium.solver, FlowSolver) and max_detour is not None  # noqa: S101, PT018 - made by assign
+    return DetourSolver(equilibrium.solver, equilibrium.driver_cost_s, max_detour)
+
 
 def assign(
     network: RoadNetwork,
@@ -98,17 +213,26 @@ def assign(
     objective: Objective = "user",
     relative_gap: float = 1e-4,
     *,
+    max_detour: float | None = None,
+    edge_cost_s: ArrayLike | None = None,
+    paths: bool = True,
     max_iterations: int = 10_000,
     background: ArrayLike | None = None,
+    start: Assignment | None = None,
 ) -> Assignment:
     """Assign demand to roads: the user equilibrium, or the system optimum.
 
     `od` is a table with the columns origin, destination and vehicles (an hour), or a `Demand`. Travel times follow
-    each road's own BPR curve. In the equilibrium (`"user"`) no vehicle could be quicker on another path; the
-    optimum (`"system"`) has the least total travel time. Nodes that carry no through traffic carry none. A pair
-    that no path joins is a NoPathError; a gap not reached within `max_iterations` is a
-    NotConvergedWarning. Vehicles of the `background` (an hour, one number per edge) stay where they are, and the
-    optimum is that of all.
+    each road's own BPR curve, and `edge_cost_s` adds what else an edge costs (a toll, its length), in seconds. In
+    the equilibrium (`"user"`) no vehicle could be better off on another path; the optimum (`"system"`) has the least
+    total. Nodes that carry no through traffic carry none, and banned turns are not taken. A pair that no path joins
+    is a NoPathError; a gap not reached within `max_iterations` is a NotConvergedWarning. Vehicles of the `background`
+    (an hour, one number per edge) stay where they are, and the optimum is that of all.
+
+    `max_detour=0.2` looks for the optimum among paths that cost at most 1.2 times what the pair's best path costs at
+    the times of the equilibrium, or are used there. `paths=False` leaves paths to be worked out when they are asked
+    for, which saves memory with millions of pairs. From `start`, an assignment between the same places, the
+    solution is found sooner.
 
     >>> import networkx as nx
     >>> graph = nx.MultiDiGraph()
@@ -123,9 +247,21 @@ def assign(
         raise InputError(f'the objective is "user" or "system", got {objective!r}')
     if not 0 < relative_gap < 1:
         raise InputError(f"relative_gap must lie between 0 and 1, got {relative_gap}")
+    if max_detour is not None and not (objective == "system" and max_detour >= 0):
+        raise InputError(
+            f'max_detour must be at least 0 and belongs to the objective "system", got {max_detour} and "{objective}"'
+        )
     table = od.per_hour() if isinstance(od, Demand) else od
-    solver = FlowSolver(network, table, background)
-    prices = solver.bpr(objective)
+    costs = by_edge("edge_cost_s", edge_cost_s, network, "seconds")
+    equilibrium = None
+    if max_detour is not None and np.isfinite(max_detour):
+        gap = min(relative_gap, _EQUILIBRIUM_GAP)
+        equilibrium = assign(
+            network, table, "user", gap, edge_cost_s=costs, paths=False,
+            max_iterations=max_iterations, background=background, start=start,
+        )  # fmt: skip
+    prices = bpr_prices(network, objective, costs)
+    solver = _prepared(network, table, background, start) if equilibrium is None else _limited(equilibrium, max_detour)
     gap, iterations = solver.solve(prices, relative_gap, max_iterations)
     if gap > relative_gap:
         warnings.warn(
@@ -135,8 +271,8 @@ def assign(
             stacklevel=2,
         )
     times = np.empty(network.n_edges)
-    total = prices_at(solver.bpr("user"), solver.flows, times)
-    return Assignment(
+    total = prices_at(bpr_prices(network, "user"), solver.flows, times)
+    made = Assignment(
         objective=objective,
         flows=solver.flows,
         travel_time_s=times,
@@ -148,127 +284,12 @@ def assign(
         network=network,
         pairs=solver.labels,
         pair_vph=solver.pairs.demand,
-        path_shares=solver.path_shares(),
+        solver=solver,
+        edge_cost_s=costs,
         background=None if background is None else solver.background,
+        max_detour=max_detour,
+        equilibrium=equilibrium,
     )
-
-
-def travel_times(network: RoadNetwork, flows: Floats) -> Floats:
-    """Return the travel time of every edge at its flow in vehicles an hour."""
-    rise = network.bpr_alpha * (flows / network.capacity_vph) ** network.bpr_beta
-    return np.asarray(network.free_flow_s * (1.0 + rise), dtype=np.float64)
-
-
-def load_cheapest(network: RoadNetwork, od: Any) -> Floats:
-    """Return the flows if every vehicle takes the path that is quickest on empty roads: all or nothing."""
-    solver = FlowSolver(network, od)
-    none = np.zeros(network.n_edges)
-    solver.solve(solver.bpr("user")._replace(alpha=none), 1.0, 0)
-    return solver.flows
-
-
-class FlowSolver:
-    """The flows of one demand on one network; solved again at other prices, it starts from where it is."""
-
-    def __init__(self, network: RoadNetwork, table: Any, background: ArrayLike | None = None) -> None:
-        self.background = np.zeros(network.n_edges) if background is None else numbers("background", background)
-        if self.background.shape != (network.n_edges,) or (self.background < 0).any():
-            raise InputError(
-                f"background must be vehicles an hour of at least 0, one number for each of {network.n_edges} edges; "
-                f"got shape {self.background.shape}, the least {self.background.min(initial=0.0):g}"
-            )
-        places, origins, destinations, vehicles = read_od(table)
-        if not len(vehicles):
-            raise InputError("an assignment needs demand, got a table without vehicles")
-        nodes = resolve(network, places)
-        order = np.lexsort((nodes[destinations], nodes[origins]))
-        starts, goals = nodes[origins[order]], nodes[destinations[order]]
-        new = np.concatenate(([True], (np.diff(starts) != 0) | (np.diff(goals) != 0)))
-        demand = np.add.reduceat(vehicles[order], np.flatnonzero(new))  # rows of one pair are added up
-        starts, goals = starts[new], goals[new]
-        kept = order[new]
-        self.labels = tuple((places[origins[row]], places[destinations[row]]) for row in kept)
-        roots, first = np.unique(starts, return_index=True)
-        self.network = network
-        self._links = contract(network, np.union1d(starts, goals))
-        number = self._links.number
-        self.pairs = Pairs(number[roots], np.append(first, len(starts)).astype(np.int64), number[goals], demand)
-        self.flows = self.background.copy()
-        self._paths = Paths.none_yet(len(goals))
-        self._trees = np.full((len(roots), len(self._links.junctions)), -1, dtype=np.int32)
-        self._work = Workspace.build(self._links.graph)
-        self._link_flows = np.empty(len(self._links.first) - 1)
-        self._started = False
-
-    def bpr(self, objective: Objective) -> Prices:
-        """Return the travel times of the network, or the marginal ones, as prices."""
-        roads = self.network
-        # Fresh arrays, all writable: a read-only one would be another type to the compiler.
-        alpha = roads.bpr_alpha * (1.0 + roads.bpr_beta if objective == "system" else 1.0)
-        return Prices(
-            roads.free_flow_s.copy(),
-            alpha,
-            roads.capacity_vph.copy(),
-            roads.bpr_beta.copy(),
-            np.empty(0),
-            np.empty((0, 0)),
-        )
-
-    def solve(self, prices: Prices, relative_gap: float, max_iterations: int) -> tuple[float, int]:
-        """Move the flows until the gap is small enough; return the gap and the number of iterations."""
-        at_flows = np.empty_like(self.flows)
-        last, before = np.zeros_like(self.flows), np.zeros_like(self.flows)
-        memory = np.zeros(2)
-        if not self._started:
-            prices_at(prices, self.flows, at_flows)
-            self._load(at_flows)
-            self.flows = self._links.spread(self._link_flows, self.network.n_edges) + self.background
-            self._paths.shares[0, self._paths.cheapest] = 1.0
-            self._started = True
-        iterations = 0
-        while True:
-            paid = prices_at(prices, self.flows, at_flows) - float(at_flows @ self.background)
-            least = self._load(at_flows)
-            # Rounding can leave the price paid a hair below the least possible.
-            gap = max(0.0, (paid - least) / paid) if paid > 0 else 0.0
-            if not np.isfinite(gap):
-                raise InputError("travel times overflow at this demand; check the units of vehicles and capacity_vph")
-            if gap <= relative_gap or iterations >= max_iterations:
-                return gap, iterations
-            loaded = self._links.spread(self._link_flows, self.network.n_edges) + self.background
-            advance(prices, at_flows, self.flows, loaded, last, before, self._paths, memory)
-            iterations += 1
-
-    def _load(self, at_flows: Floats) -> float:
-        """Send all demand down the links of the cheapest paths; return the price paid for it."""
-        links = self._links
-        paid, stuck, self._paths = load_all(
-            links.graph, self.pairs, links.prices(at_flows), self._trees, self._work, self._paths, self._link_flows
-        )
-        if stuck >= 0:
-            origin, destination = self.labels[stuck]
-            raise NoPathError(
-                f"no path leads from {origin!r} to {destination!r}, between which {self.pairs.demand[stuck]:g} "
-                "vehicles an hour want to go; leave the pair out or connect it"
-            )
-        return paid
-
-    def path_shares(self, least: float = 1e-6) -> PathShares:
-        """Return the paths of every pair; shares below `least` are given to the others."""
-        paths = self._paths
-        owner = owners(paths)
-        chosen = np.flatnonzero(paths.shares[0, : len(owner)] >= least)
-        rows = chosen[np.argsort(owner[chosen], kind="stable")]
-        first = np.searchsorted(owner[rows], np.arange(len(self.labels) + 1))
-        shares = paths.shares[0, rows]
-        shares = shares / np.repeat(np.add.reduceat(shares, first[:-1]), np.diff(first))
-        lengths = paths.length[rows].astype(np.int64)
-        ends = np.concatenate(([0], np.cumsum(lengths)))
-        # The links of a path are stored from the goal back, so each path is read from its end.
-        back = np.arange(ends[-1]) - np.repeat(ends[:-1], lengths)
-        used = paths.links[np.repeat(paths.start[rows] + lengths - 1, lengths) - back]
-        links = self._links
-        sizes = np.diff(links.first)[used]
-        stops = np.concatenate(([0], np.cumsum(sizes)))
-        place = np.arange(stops[-1]) - np.repeat(stops[:-1] - links.first[used], sizes)
-        return PathShares(first, shares, stops[ends], links.members[place])
+    if paths:
+        _ = made.path_shares
+    return made

@@ -16,9 +16,11 @@ from routesim.roads.network import RoadNetwork
 
 
 class Links(NamedTuple):
-    """A graph of links in order of their tails; link k runs along the edges members[first[k] : first[k + 1]], in order.
+    """A graph of links in order of their heads; link k runs along the edges members[first[k] : first[k + 1]], in order.
 
-    `junctions` holds the nodes that are left, ascending, and `number` the position of each node in it or -1.
+    `junctions` holds the places that are left, ascending, and `number` the position of each place in it or -1. Places
+    are nodes, and copies of nodes where turns are banned; see `Graph`. Then every link runs along one edge, and several
+    may run along the same: link k is of road roads[k], and link leaders[r] is one of road r.
     """
 
     graph: Graph
@@ -26,31 +28,57 @@ class Links(NamedTuple):
     members: Ints32
     junctions: Ints32
     number: Ints32
+    roads: Ints32
+    leaders: Ints32
+
+    def by_road(self) -> tuple[Ints, Ints32]:
+        """Return where the edges of each road begin, and the edges."""
+        lengths = np.diff(self.first)[self.leaders]
+        first = np.concatenate(([0], np.cumsum(lengths)))
+        return first, self.members[np.arange(first[-1]) + np.repeat(self.first[self.leaders] - first[:-1], lengths)]
 
     def prices(self, by_edge: Floats) -> Floats:
         """Return the price of every link."""
         return np.add.reduceat(by_edge[self.members], self.first[:-1]) if len(self.members) else np.empty(0)
 
-    def spread(self, by_link: Floats, n_edges: int) -> Floats:
-        """Return the flow of every edge: that of its link, or none."""
+    def spread(self, by_road: Floats, n_edges: int) -> Floats:
+        """Return the flow of every edge: that of its road, or none."""
         flows = np.zeros(n_edges)
-        flows[self.members] = np.repeat(by_link, np.diff(self.first))
+        first, members = self.by_road()
+        flows[members] = np.repeat(by_road, np.diff(first))
         return flows
 
 
-def contract(network: RoadNetwork, ends: NDArray[np.int32]) -> Links:
-    """Return the links of a network on which demand starts and ends only at the nodes `ends`."""
-    kept = np.zeros(network.n_nodes, dtype=np.bool_)
-    kept[ends] = True
-    alive = _prune(network.tails, network.heads, kept, network.n_nodes)
-    junction = alive & (kept | network.no_through | ~_passable(network.tails, network.heads, alive))
-    tails, heads, lengths, members = _walk(network.graph, alive, junction)
+def contract(network: RoadNetwork, terminals: NDArray[np.int32]) -> Links:
+    """Return the links of a network on which demand starts and ends only at the nodes `terminals`."""
+    graph = network.graph
+    kept = np.zeros(graph.n_places, dtype=np.bool_)
+    kept[terminals] = True
+    edges = graph.roads if len(graph.roads) else np.arange(len(graph.tails), dtype=np.int32)
+    if len(graph.roads):
+        # Who may not turn left may drive on and turn round at the next bend, or in a dead end, so all of them stay.
+        junction = alive = np.ones(graph.n_places, dtype=np.bool_)
+    else:
+        alive = _prune(graph.tails, graph.heads, kept, graph.n_places)
+        junction = alive & (kept | graph.no_through | ~_passable(graph.tails, graph.heads, alive))
+    tails, heads, lengths, members = _walk(graph, alive, junction)
+    members = edges[members]
+    order = np.argsort(heads, kind="stable")
+    ends, lengths = np.cumsum(lengths), lengths[order]
     first = np.concatenate(([0], np.cumsum(lengths)))
+    starts = ends[order] - lengths
+    members = members[np.arange(first[-1]) + np.repeat(starts - first[:-1], lengths)]
+    tails, heads = tails[order], heads[order]
     junctions = np.flatnonzero(junction).astype(np.int32)
-    number = np.full(network.n_nodes, -1, dtype=np.int32)
+    number = np.full(graph.n_places, -1, dtype=np.int32)
     number[junctions] = np.arange(len(junctions), dtype=np.int32)
-    graph = Graph.build(number[tails], number[heads], len(junctions), no_through=network.no_through[junctions])
-    return Links(graph, first, members, junctions, number)
+    contracted = Graph.build(number[tails], number[heads], len(junctions), no_through=graph.no_through[junctions])
+    _, leaders, roads = np.unique(members[first[:-1]], return_index=True, return_inverse=True)
+    if len(leaders) == len(tails):
+        leaders = roads = np.arange(len(tails))
+    else:
+        contracted = contracted._replace(roads=roads.astype(np.int32))
+    return Links(contracted, first, members, junctions, number, roads.astype(np.int32), leaders.astype(np.int32))
 
 
 def _neighbours(tails: Ints32, heads: Ints32, alive: NDArray[np.bool_]) -> Ints:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
+    from routesim.assignment.inequality import Inequality
+
 
 MOST_CELLS = 1 << 28  # time bins x edges that `edge_counts` may have
 
@@ -176,6 +178,15 @@ class Traffic:
         np.add.at(counts, (self.loads[:, 0], self.loads[:, 1]), self.loads[:, 2])
         return counts
 
+    def inequality(self, from_s: float = 0.0, to_s: float = np.inf) -> "Inequality":
+        """Return how much longer trips were than need be: their paths beside the quickest, both at mean times.
+
+        The trips are those chosen as in `measured` that ended, and the time of an edge is its mean over the run.
+        """
+        from routesim.traffic.unequal import inequality_of_traffic  # late: searches compile
+
+        return inequality_of_traffic(self, (self.departure_s >= from_s) & (self.departure_s < to_s))
+
     def summary(self, *, references: bool = False, from_s: float = 0.0, to_s: float = np.inf) -> dict[str, Any]:
         """Return the run in a few numbers: all vehicles accounted for, and the trips that departed within a time.
 
@@ -204,6 +215,7 @@ class Traffic:
             "measured_unfinished": len(chosen) - len(times),
             "mean_travel_time_s": mean,
             "total_travel_time_s": float(times.sum()),
+            **self.inequality(from_s, to_s).named("excess"),
         }
         if above is not None:
             numbers |= {"worst_edge_above_capacity": above.worst, "worst_ratio_above_capacity": above.ratio}

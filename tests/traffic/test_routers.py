@@ -9,7 +9,7 @@ from shared_data import tntp
 from town import braess, town
 
 import routesim as rs
-from routesim.assignment.assignment import PathShares
+from routesim.assignment.paths import PathShares
 from routesim.errors import InputError, RouteError
 from routesim.traffic.protocol import Departures, Driven, Lessons, Routes, TrafficTask
 from routesim.traffic.routers.dealer import Dealer

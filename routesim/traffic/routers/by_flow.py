@@ -7,7 +7,7 @@ times the travel time: it goes on to grow where the flow does not, in the queue 
 import numpy as np
 
 from routesim.arrays import Floats, Ints
-from routesim.assignment.frank_wolfe import Prices
+from routesim.assignment.prices import Prices
 from routesim.kernels import kernel
 from routesim.traffic.protocol import TrafficTask
 

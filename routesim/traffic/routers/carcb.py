@@ -6,8 +6,8 @@ from typing import ClassVar
 import numpy as np
 
 from routesim.arrays import Floats
-from routesim.assignment.assignment import FlowSolver
-from routesim.assignment.frank_wolfe import prices_at
+from routesim.assignment.prices import prices_at
+from routesim.assignment.solver import FlowSolver
 from routesim.checks import RIDGES, number, seconds, whole
 from routesim.errors import InputError
 from routesim.learners.carcb import CARCB

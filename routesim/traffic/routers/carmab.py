@@ -7,8 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from routesim.arrays import Floats
-from routesim.assignment.assignment import FlowSolver
-from routesim.assignment.frank_wolfe import Prices
+from routesim.assignment.detours import DetourSolver
+from routesim.assignment.prices import Prices, prices_at
+from routesim.assignment.solver import FlowSolver
 from routesim.checks import check_confidence, number, seconds, whole
 from routesim.kernels import kernel
 from routesim.learners.carmab import CARMAB
@@ -27,7 +28,9 @@ class CARMABRouter:
     seconds it takes the shortest travel times that its estimates allow, plans the flows with the least total time
     on them, and deals the shares out evenly until the next plan. The radius of a confidence interval is
     confidence x scale x sqrt(log(edges x bins x plans / delta) / uses), where scale is the spread seen in the bin.
-    Where roads queue, counts are vehicles on the road, and the flow at a count follows by Little's law.
+    Where roads queue, counts are vehicles on the road, and the flow at a count follows by Little's law. With
+    `max_detour`, it plans for paths of at most 1 + `max_detour` times the pair's best, at the times that it believes
+    in where everybody looks after himself.
     """
 
     confidence: float = 1.0
@@ -35,6 +38,7 @@ class CARMABRouter:
     interval_s: float | None = 300.0
     relative_gap: float = 1e-3
     most_iterations: int = 50
+    max_detour: float | None = None
 
     monotone: ClassVar[bool] = True  # it always uses that no road is quicker at a larger count
     stands_for: ClassVar[type | None] = CARMAB
@@ -48,6 +52,8 @@ class CARMABRouter:
             seconds("interval_s", self.interval_s)
         number("relative_gap", self.relative_gap, 0.0, 1.0)
         whole("most_iterations", self.most_iterations, 1)
+        if self.max_detour is not None:
+            number("max_detour", self.max_detour, 0.0, 1e9)
 
     def start(self, task: TrafficTask, rng: np.random.Generator) -> None:  # noqa: ARG002 - optimism needs no chance
         """Begin a run, knowing nothing."""
@@ -61,8 +67,16 @@ class CARMABRouter:
     def route(self, departures: Departures) -> Routes:
         """Plan anew and deal paths to these vehicles."""
         self.plans += 1
-        self._solver.solve(self._prices(), self.relative_gap, self.most_iterations)
-        self._dealer.use(self._solver.path_shares(1e-3))
+        times = self.optimistic_times()
+        if self.max_detour is None:
+            planned: FlowSolver | DetourSolver = self._solver
+        else:
+            usual, at_flows = self._usual_prices(times), np.empty(len(times))
+            self._solver.solve(usual, self.relative_gap, self.most_iterations)
+            prices_at(usual, self._solver.flows, at_flows)
+            planned = DetourSolver(self._solver, at_flows, self.max_detour)
+        planned.solve(self._prices(times), self.relative_gap, self.most_iterations)
+        self._dealer.use(planned.path_shares(1e-3))
         return self._dealer.deal(departures)
 
     def learn(self, driven: Driven) -> None:
@@ -80,16 +94,25 @@ class CARMABRouter:
         # A road is no quicker at a larger count, so what is known of a count bounds all larger ones.
         return np.asarray(np.maximum.accumulate(lower, axis=1), dtype=np.float64)
 
-    def _prices(self) -> Prices:
+    def _flows(self, times: Floats) -> tuple[Floats, Floats]:
+        """Return the middle of every bin of counts, and the flows these stand for."""
+        starts = self._task.lessons.bin_starts
+        middles = np.append((starts[:-1] + starts[1:] - 1) / 2, starts[-1])
+        return middles, flows_at(self._task, middles, times)
+
+    def _usual_prices(self, times: Floats) -> Prices:
+        """Return the optimistic times at each flow, from straight lines through those at the bins."""
+        flows = self._flows(times)[1]
+        return priced(np.column_stack((np.zeros(len(flows)), flows + 1e-9)), np.column_stack((times[:, 0], times)))
+
+    def _prices(self, times: Floats) -> Prices:
         """Return the marginal total time at each flow, from straight lines through the optimistic times at the bins.
 
         The total time of an edge is the flow x the time at that flow. Differences of noisy totals are noisier still,
         so the slopes are those of the greatest convex function below the totals seen; beyond them the last goes on.
         """
-        lessons, times = self._task.lessons, self.optimistic_times()
-        starts = lessons.bin_starts
-        middles = np.append((starts[:-1] + starts[1:] - 1) / 2, starts[-1])
-        flows = flows_at(self._task, middles, times)
+        lessons = self._task.lessons
+        middles, flows = self._flows(times)
         seen = lessons.visits > 0
         last = np.where(seen.any(axis=1), seen.shape[1] - 1 - np.argmax(seen[:, ::-1], axis=1), 0)
         slopes = _convex_slopes(flows, totals_at(self._task, middles, times), last, times[:, 0])

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from routesim.assignment.assignment import PathShares
+from routesim.assignment.paths import PathShares
 from routesim.errors import RouteError
 from routesim.kernels import kernel
 from routesim.traffic.protocol import Departures, Routes

@@ -2,13 +2,14 @@
 
 import warnings
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from routesim.arrays import Floats
 from routesim.assignment.assignment import Assignment, Objective, assign, travel_times
-from routesim.errors import CapacityWarning
+from routesim.checks import number
+from routesim.errors import CapacityWarning, InputError
 from routesim.registry import IN_PYTHON
 from routesim.roads.network import RoadNetwork
 from routesim.traffic.protocol import Departures, Driven, Routes, TrafficTask
@@ -25,21 +26,30 @@ class PlannedRouter:
 
     It knows the roads' BPR curves and the demand's mean rates, and looks at nothing while vehicles drive. Where it is
     followed by a share of the vehicles only (`CompliantRouter`), it plans for them around the flows of the others.
-    Where roads queue, it plans on what they pass there, and a plan that asks for more is a CapacityWarning.
+    Where roads queue, it plans on what they pass there, and a plan that asks for more is a CapacityWarning. With
+    `max_detour`, nobody is sent on a path longer than 1 + `max_detour` times his best at the equilibrium's times. That
+    is a limit on the advice; what is realised in a run is in `Traffic.inequality`.
     """
 
     plan: Assignment | None = field(default=None, metadata=IN_PYTHON)
     objective: Objective = "system"
     relative_gap: float = 1e-4
+    max_detour: float | None = None
     informed: ClassVar[bool] = True
     learns: ClassVar[bool] = False
 
     interval_s: float | None = field(init=False, default=None)
     feedback: Feedback = field(init=False, default="none")
 
+    def __post_init__(self) -> None:
+        if self.max_detour is not None:
+            number("max_detour", self.max_detour, 0.0, 1e9)
+            if self.objective != "system":
+                raise InputError(f'max_detour belongs to the objective "system", got "{self.objective}"')
+
     def start(self, task: TrafficTask, rng: np.random.Generator) -> None:  # noqa: ARG002 - dealing is no chance
         """Make the plan, unless there is one."""
-        self._use(task, self.plan or assign(task.static_roads(), task.demand, self.objective, self.relative_gap))
+        self._use(task, self.plan or self._assigned(task.static_roads(), task.demand))
 
     def start_among(self, task: TrafficTask, rng: np.random.Generator, share: float, others: Foreseen) -> None:
         """Make the plan for a share of the vehicles around the others; a plan that was given stays what it is.
@@ -51,7 +61,7 @@ class PlannedRouter:
             self.start(task, rng)
             return
         mine, roads = part_of(task, share), task.static_roads()
-        plan = best = assign(roads, task.demand, self.objective, self.relative_gap)
+        plan = best = self._assigned(roads, task.demand)
         planned, least = share * plan.flows, np.inf
         for _ in range(_ROUNDS):
             background = others(task, 1 - share, planned)
@@ -59,7 +69,7 @@ class PlannedRouter:
             total = float(together @ travel_times(roads, together))
             if total < least:
                 best, least = plan, total
-            plan = assign(roads, mine, self.objective, self.relative_gap, background=background)
+            plan = self._assigned(roads, mine, background=background, start=plan)
             before, planned = planned, np.maximum(0.0, plan.flows - background)
             if np.abs(planned - before).sum() <= 1e-3 * planned.sum():
                 break
@@ -67,8 +77,11 @@ class PlannedRouter:
 
     def flows_among(self, task: TrafficTask, share: float, others: Floats) -> Floats:  # noqa: ARG002 - it looks at nobody
         """Return the flows of a share of the vehicles that takes this plan, whatever the others do."""
-        plan = self.plan or assign(task.static_roads(), task.demand, self.objective, self.relative_gap)
+        plan = self.plan or self._assigned(task.static_roads(), task.demand)
         return plan.flows * share
+
+    def _assigned(self, roads: RoadNetwork, demand: Any, **among: Any) -> Assignment:
+        return assign(roads, demand, self.objective, self.relative_gap, max_detour=self.max_detour, **among)
 
     def _use(self, task: TrafficTask, plan: Assignment) -> None:
         index, n_nodes = task.network.node_index, task.network.n_nodes
