@@ -99,10 +99,13 @@ def units(scenario: AnyScenario) -> list[Unit]:
 
 def simulator(scenario: TrafficScenario) -> TrafficSimulator:
     """Return the simulator of a scenario, made once in each process."""
-    demand = scenario.traffic.demand
-    bin_s = bin_seconds(demand.end_s - demand.start_s)
-    key = (fingerprint(scenario), "simulator")
-    return _remembered(key, lambda: scenario.traffic.simulator(scenario.rounds, scenario.incidents, bin_s=bin_s))
+
+    def make() -> TrafficSimulator:
+        world = scenario.traffic.simulator(scenario.rounds, scenario.incidents)
+        world.bin_s = bin_seconds(world.demand.end_s - world.demand.start_s)
+        return world
+
+    return _remembered((fingerprint(scenario), "simulator"), make)
 
 
 def city_environment(scenario: CityScenario) -> RoundEnvironment:

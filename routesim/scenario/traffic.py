@@ -49,9 +49,7 @@ class TrafficRoads(RoadSource):
             )
         return self
 
-    def simulator(
-        self, vehicles: int | None, incidents: Sequence[IncidentChoice] = (), *, bin_s: float | None = None
-    ) -> TrafficSimulator:
+    def simulator(self, vehicles: int | None, incidents: Sequence[IncidentChoice] = ()) -> TrafficSimulator:
         """Return the simulator, with so many vehicles expected in all if given."""
         network = self.network()
         costs = None
@@ -68,7 +66,6 @@ class TrafficRoads(RoadSource):
             overtaking=self.overtaking,
             reroute_share=self.reroute_share,
             reroute_s=self.reroute_s,
-            bin_s=bin_s,
             trip_costs=costs,
             incidents=[one.make(network) for one in incidents],
         )
