@@ -96,10 +96,10 @@ class Cells:
             what, fix = "is empty", f"{fix}, or remove the row"
         elif clock and unit == "seconds":
             hours, minutes, left = (int(part or 0) for part in clock.groups())
-            what, fix = (
-                f"is {text!r}, a time of day",
-                f"write seconds from midnight, {hours * 3600 + minutes * 60 + left}",
-            )
+            since = hours * 3600 + minutes * 60 + left
+            what, fix = f"is {text!r}, a time of day", f"write seconds from midnight, {since}"
+        elif _THOUSANDS.fullmatch(text):
+            fix = f"write {text.replace(',', '')}, or {text.replace(',', '.', 1)} if the comma is the decimal point"
         elif math.isfinite(_number(text.replace(",", "."))):
             fix = f"write it with a point, {text.replace(',', '.')}"
         return self.mistake(place, name, what, fix)

@@ -124,7 +124,7 @@ class Demand:
             start_s=float(start_s),
             end_s=float(end_s),
             profile=weights,
-            loading=Loading.of_rows(len(vehicles) + len(within), within),
+            loading=Loading.of_rows(len(_numbers(table, "vehicles")), within),
         )
 
     @classmethod

@@ -54,7 +54,7 @@ class Density(NamedTuple):
         return (
             f"{self.vehicles_per_hour:,.0f} vehicles an hour, {self.trips_per_road_km:,.1f} for each kilometre of "
             f"road, {self.mean_trip_km:.2g} km each: {self.vehicle_km_per_lane_km:,.3g} vehicle-km an hour for each "
-            f"lane-km, {self.times_ordinary:.2g} times what two real cities have ({ORDINARY:g})"
+            f"lane-km, {self.times_ordinary:.3g} times what two real cities have ({ORDINARY:g})"
         )
 
 

@@ -67,8 +67,11 @@ def test_trips_are_sorted_and_may_count_for_several(tmp_path: Path, roads: rs.Ro
 
 
 def test_rows_have_times_and_profiles_of_their_own(tmp_path: Path, roads: rs.RoadNetwork) -> None:
-    text = "origin,destination,vehicles,start_s,end_s,profile\n1,3,400,0,400,\n1,3,300,400,1000,1;0;2\n2,4,300,0,1000,\n"
-    demand = read(tmp_path, text, roads, profile=(1, 0))
+    text = (
+        "origin,destination,vehicles,start_s,end_s,profile\n1,3,400,0,400,\n1,3,300,400,1000,1;0;2\n2,4,300,0,1000,\n"
+    )
+    with pytest.warns(ImplausibleDemandWarning):
+        demand = read(tmp_path, text, roads, profile=(1, 0))
     # The first and the third row take the profile of the argument, of which the second half is nothing.
     assert rates(demand) == [(1, 3, 400.0), (1, 3, 100.0), (1, 3, 200.0), (2, 4, 300.0)]
     assert demand.starts_s.tolist() == [0.0, 400.0, 800.0, 0.0]
@@ -110,7 +113,7 @@ def test_places_far_from_roads_are_warned_of(tmp_path: Path, roads: rs.RoadNetwo
 
 
 def test_demand_far_above_real_places_is_warned_of(tmp_path: Path, roads: rs.RoadNetwork) -> None:
-    """By hand: 5.62 lane-km (eight edges of 700 m, one of 20 m), trips of 0.7 km; 84 a lane-km are 674 trips an hour."""
+    """By hand: 5.62 lane-km (eight edges of 700 m, one of 20 m), trips of 0.7 km; 84 a lane-km are 674 an hour."""
     text = "origin,destination,vehicles\n1,2,{}\n"
     quiet = read(tmp_path, text.format(674), roads)
     density = quiet.density(roads)
@@ -118,7 +121,7 @@ def test_demand_far_above_real_places_is_warned_of(tmp_path: Path, roads: rs.Roa
     assert density.trips_per_road_km == pytest.approx(674 / 5.62)
     assert density.vehicle_km_per_lane_km == pytest.approx(674 * 0.7 / 5.62)
     assert density.times_ordinary == pytest.approx(1.0, abs=1e-3)
-    with pytest.warns(ImplausibleDemandWarning, match=r"3\.\d* times what two real cities have .* scaled\(0\.3"):
+    with pytest.warns(ImplausibleDemandWarning, match=r"3\.0\d* times what two real cities have .*scaled\(0\.3"):
         read(tmp_path, text.format(3 * 674 + 10), roads)
     with pytest.warns(ImplausibleDemandWarning):
         read(tmp_path, text.format(674), roads, end_s=1000)  # in fewer seconds
@@ -133,7 +136,10 @@ DEGREES = "origin_lon,origin_lat,destination_lon,destination_lat,vehicles\n"
     [
         (f"{HEAD}1,3,30\n7,3,30\n", "od.csv row 3, column origin: the value is '7': no node '7' in .*use a label"),
         (f"{HEAD}1,3,30\n\n,3,30\n", "od.csv row 4, column origin: the value is empty; give a node label, or remove"),
-        (f"{HEAD}4.15E+09,3,30\n", "row 2, column origin: .* which a spreadsheet has rounded; store the column as text"),
+        (
+            f"{HEAD}4.15E+09,3,30\n",
+            "row 2, column origin: .* which a spreadsheet has rounded; store the column as text",
+        ),
         (f"{HEAD}1,3,30\n1,3,-2\n", "row 3, column vehicles: the value is -2; give a number of at least 0"),
         (f"{HEAD}1,3,many\n", "row 2, column vehicles: the value is 'many', which is no finite number; give a number"),
         (f'{HEAD}1,3,"1,5"\n', "row 2, column vehicles: the value is '1,5'.*; write it with a point, 1.5"),
@@ -144,9 +150,18 @@ DEGREES = "origin_lon,origin_lat,destination_lon,destination_lat,vehicles\n"
             "origin,destination,departure_s\n1,3,07:30\n",
             "row 2, column departure_s: the value is '07:30', a time of day; write seconds from midnight, 27000",
         ),
-        ("origin,destination,departure_s\n1,3,-5\n", "row 2, column departure_s: the value is -5, outside 0 to 1e.09 s"),
-        (f"{DEGREES}52.0,4.0,4.01,52.0,1\n", "row 2, column origin_lon, origin_lat: .*seem to be swapped: exchange orig"),
-        (f"{DEGREES}4.0,52.0,4.01,52.1,1\n", "row 2, column destination_lon, destination_lat: .*1000 m outside the roads"),
+        (
+            "origin,destination,departure_s\n1,3,-5\n",
+            "row 2, column departure_s: the value is -5, outside 0 to 1e.09 s",
+        ),
+        (
+            f"{DEGREES}52.0,4.0,4.01,52.0,1\n",
+            "row 2, column origin_lon, origin_lat: .*seem to be swapped: exchange orig",
+        ),
+        (
+            f"{DEGREES}4.0,52.0,4.01,52.1,1\n",
+            "row 2, column destination_lon, destination_lat: .*1000 m outside the roads",
+        ),
         (f"{DEGREES}85000,447000,4.01,52.0,1\n", "row 2, column origin_lon: the value is 85000, outside ±180 degrees"),
         (f"{HEAD}1,3,30\n1,3\n", "od.csv row 3 has 2 values, and row 1 has 3 columns; put a value that contains"),
         (f"{HEAD}5,1,30\n", "row 2, column origin, destination: .* from 5 to 1, where no path leads; remove the row"),
@@ -158,7 +173,10 @@ DEGREES = "origin_lon,origin_lat,destination_lon,destination_lat,vehicles\n"
             "origin,destination,vehicles,start_s,end_s\n1,3,5,60,60\n",
             "row 2, column end_s: the value is 60, and start_s is 60; the end must be later",
         ),
-        ("origin,destination,vehicles,profile\n1,3,5,1;-1\n", "row 2, column profile: the value is '1;-1'; list weights"),
+        (
+            "origin,destination,vehicles,profile\n1,3,5,1;-1\n",
+            "row 2, column profile: the value is '1;-1'; list weights",
+        ),
         ("origin,destination,departure_s,start_s\n1,3,5,0\n", "row 1 has both departure_s and start_s"),
         ("", "is empty"),
     ],
@@ -175,7 +193,7 @@ def test_mistakes_name_the_row_the_column_and_the_fix(
 def test_files_that_are_no_text_are_refused_in_one_line(tmp_path: Path, roads: rs.RoadNetwork) -> None:
     file = tmp_path / "od.csv"
     file.write_bytes(b"origin,destination,vehicles\nK\xf6ln,3,1\n")
-    with pytest.raises(InputError, match="line 2 is not UTF-8 text.*; save it as \"CSV UTF-8\""):
+    with pytest.raises(InputError, match=r'line 2 is not UTF-8 text.*; save it as "CSV UTF-8"'):
         rs.Demand.from_csv(file, roads)
     with pytest.raises(InputError, match="no file"):
         rs.Demand.from_csv(tmp_path / "nothing.csv", roads)
