@@ -17,6 +17,7 @@ from routesim.storage import reading
 from routesim.storage.folders import write_json
 from routesim.traffic.engines.window import Window
 from routesim.traffic.result import Traffic
+from routesim.traffic.tables import path_numbers
 
 MOST_STEPS = 96
 MOST_ROUTES = 60
@@ -229,24 +230,14 @@ def _added_up(rows: Ints, seconds: Floats) -> tuple[Ints, Floats]:
 
 
 def _routes(traffic: Traffic, step: Ints, took: Floats) -> tuple[Ints, Ints, Ints, Floats]:
-    number: dict[tuple[int, ...], int] = {}
-    seen: dict[tuple[int, int], int] = {}
-    route = np.empty(traffic.n_vehicles, dtype=np.int64)
-    flat = traffic.path_edges
-    for vehicle, place in enumerate(zip(traffic.path_starts.tolist(), traffic.path_lengths.tolist(), strict=True)):
-        if place not in seen:
-            path = tuple(flat[place[0] : place[0] + place[1]].tolist())
-            seen[place] = number.setdefault(path, len(number))
-        route[vehicle] = seen[place]
-    route[~traffic.departed] = -1
+    paths, route = path_numbers(traffic)
     driven = route >= 0
-    counts = np.bincount(route[driven], minlength=len(number))
+    counts = np.bincount(route[driven], minlength=len(paths))
     kept = [one for one in np.argsort(-counts, kind="stable")[:MOST_ROUTES].tolist() if counts[one]]
-    rank = np.full(len(number) + 1, -1)
+    rank = np.full(len(paths) + 1, -1)
     rank[kept] = np.arange(len(kept))
     rank_of = np.where(driven, rank[route], -1)
     shown = rank_of >= 0
-    paths = list(number)
     edges = [np.array(paths[one], dtype=np.int64) for one in kept]
     ends = np.cumsum([0, *(len(path) for path in edges)])
     pairs, count = np.unique(np.column_stack((step[shown], rank_of[shown])), axis=0, return_counts=True)

@@ -1,5 +1,6 @@
 """GMNS folders with zones: centroids and connectors, their demand, and volume-delay functions."""
 
+import math
 import shutil
 from pathlib import Path
 
@@ -146,6 +147,6 @@ def test_tempe_sends_its_demand_through_no_zone(tmp_path: Path) -> None:
     entered = np.bincount(network.heads[traffic.loads[:, 1]], traffic.loads[:, 2], network.n_nodes)
     assert entered[network.no_through].tolist() == arriving[network.no_through].tolist()
     # The volumes of the simulation are those that were assigned, but for Poisson departures.
-    volumes = traffic.links(bin_s=None).set_index("edge").volume.reindex(range(network.n_edges), fill_value=0)
+    volumes = traffic.links(math.inf).set_index("edge").volume.reindex(range(network.n_edges), fill_value=0)
     assert np.corrcoef(volumes, assigned.flows)[0, 1] > 0.98
     assert volumes.sum() == traffic.n_events
