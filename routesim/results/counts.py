@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -72,31 +72,40 @@ def compare_counts(result: Traffic | Assignment, counts: Any) -> CountComparison
     directions, or with `bearing` (degrees from north) in that direction alone. Without times, traffic is
     averaged over the time of its demand. An assignment has one volume an hour, whatever the times.
     """
-    cells = read_cells(counts) if isinstance(counts, str | Path) else _cells_of(counts)
-    places = _Places(cells, result.network)
-    edges = [places.edges(row) for row in range(len(cells.rows))]
-    starts, ends, counted = _counted(cells)
-    volumes = _volumes(result)
-    modelled = np.array(
-        [volumes(place, *time) for place, time in zip(edges, zip(starts, ends, strict=True), strict=True)]
-    )
-    return CountComparison(_table(cells, result.network, edges, counted, modelled))
-
-
-def _table(cells: Cells, network: RoadNetwork, edges: list[Ints], counted: Floats, modelled: Floats) -> "pd.DataFrame":
     import pandas as pd
 
-    return pd.DataFrame(
+    there, volumes = read_counts(counts, result.network), _volumes(result)
+    times = zip(there.start_s, there.end_s, strict=True)
+    modelled = np.array([volumes(edges, *time) for edges, time in zip(there.edges, times, strict=True)])
+    table = pd.DataFrame(
         {
-            "row": list(cells.rows),
-            "edges": pd.Series([tuple(place.tolist()) for place in edges], dtype=object),
-            "name": [network.names[place[0]] for place in edges],
-            "counted_vph": counted,
+            "row": there.rows,
+            "edges": pd.Series([tuple(edges.tolist()) for edges in there.edges], dtype=object),
+            "name": [result.network.names[edges[0]] for edges in there.edges],
+            "counted_vph": there.counted_vph,
             "modelled_vph": modelled,
-            "difference_vph": modelled - counted,
-            "geh": geh(modelled, counted),
+            "difference_vph": modelled - there.counted_vph,
+            "geh": geh(modelled, there.counted_vph),
         }
     )
+    return CountComparison(table)
+
+
+class Counts(NamedTuple):
+    """Counts on some roads: the edges of each row, its time (NaN where it has none), and its vehicles an hour."""
+
+    rows: list[int]
+    edges: list[Ints]
+    start_s: Floats
+    end_s: Floats
+    counted_vph: Floats
+
+
+def read_counts(counts: Any, network: RoadNetwork) -> Counts:
+    """Read a table of counts on these roads; see `compare_counts`."""
+    cells = read_cells(counts) if isinstance(counts, str | Path) else _cells_of(counts)
+    places = _Places(cells, network)
+    return Counts(list(cells.rows), [places.edges(row) for row in range(len(cells.rows))], *_counted(cells))
 
 
 def _counted(cells: Cells) -> tuple[Floats, Floats, Floats]:

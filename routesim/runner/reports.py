@@ -3,6 +3,7 @@
 import math
 import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -37,7 +38,8 @@ def report(scenario: AnyScenario, parts: Mapping[Unit, Part]) -> Report:
             _references(world),
             _equilibrium(scenario, world),
         )
-        return report_traffic(scenario.title, groups, roads)
+        demand = {**world.demand.loading.figures(), **world.demand.density(world.network).figures()}
+        return replace(report_traffic(scenario.title, groups, roads), demand=demand)
     return report_rounds(scenario.title, groups, _city(scenario) if isinstance(scenario, CityScenario) else None)
 
 
