@@ -60,8 +60,11 @@ def _groups(scenario: AnyScenario, parts: Mapping[Unit, Part]) -> list[Group[Any
 def _city(scenario: CityScenario) -> RoadsPlayed:
     city, found = scenario.city, city_environment(scenario).actions.n_actions
     routes = "every path of the graph" if found is None else f"{found} routes"
-    if found is not None and found < city.routes and city.method != "all":
-        routes += f" (of {city.routes} asked for)"
+    asked = city.routes * len(city.ends)
+    if len(city.ends) > 1:
+        routes += f" of {len(city.ends)} pairs"
+    if found is not None and found < asked and city.method != "all":
+        routes += f" (of {asked} asked for)"
     return RoadsPlayed(city.network(), routes, city.travellers is not None)
 
 

@@ -14,17 +14,28 @@ from routesim.rounds.contextual import ContextualEnvironment
 from routesim.rounds.environment import RoundEnvironment
 from routesim.rounds.paths import PathMethod
 from routesim.scenario.base import LEARNERS, ROUNDS, WINDOW, Scenario, check_cells
-from routesim.scenario.choices import CongestionChoice, LearnerChoice, TravellersChoice
+from routesim.scenario.choices import CongestionChoice, Frozen, LearnerChoice, TravellersChoice
 from routesim.scenario.sources import Place, RoadSource
 from routesim.travellers.features import RoadFeatures
 
 
-class City(RoadSource):
-    """Routes between two places of some roads; a round is a trip, its reward minus its seconds."""
+class CityPair(Frozen):
+    """Two places between which some of the trips go."""
 
     origin: Place = Field(description="a node label, or longitude and latitude")
     destination: Place = Field(description="a node label, or longitude and latitude")
-    routes: int = Field(8, ge=1, le=1000, description="how many routes to choose from")
+    rate: float = Field(gt=0, le=1e9, description="how often a round serves it, relative to the other pairs")
+
+
+class City(RoadSource):
+    """Routes between two places of some roads, or several pairs; a round is a trip, its reward minus its seconds."""
+
+    origin: Place | None = Field(None, description="a node label, or longitude and latitude; needed unless pairs are")
+    destination: Place | None = Field(None, description="the same, where the trips go")
+    pairs: tuple[CityPair, ...] | None = Field(
+        None, min_length=1, max_length=100, description="several pairs in place of origin and destination, with rates"
+    )
+    routes: int = Field(8, ge=1, le=1000, description="how many routes of each pair to choose from")
     method: PathMethod | Literal["graph"] = Field(
         "penalty", description="how the routes are found; graph allows every path of the whole graph"
     )
@@ -37,19 +48,37 @@ class City(RoadSource):
 
     @model_validator(mode="after")
     def _makes_sense(self) -> Self:
-        if self.origin == self.destination:
-            raise InputError(f"origin and destination are the same, {self.origin!r}; a trip needs two places")
+        one = self.origin is not None and self.destination is not None
+        if one == (self.pairs is not None) or (self.origin is None) != (self.destination is None):
+            raise InputError("a trip needs origin and destination, or pairs that have them each, and not both")
+        for origin, destination in self.ends:
+            if origin == destination:
+                raise InputError(f"origin and destination are the same, {origin!r}; a trip needs two places")
         if self.method == "graph" and self.travellers is not None:
             raise InputError('travellers need a list of routes; use method="penalty"')
+        if len(self.ends) > 1 and self.travellers is not None:
+            raise InputError("travellers go between one origin and one destination; leave the other pairs out")
         return self
+
+    @property
+    def ends(self) -> list[tuple[Place, Place]]:
+        """The origin and the destination of each pair."""
+        if self.pairs is not None:
+            return [(pair.origin, pair.destination) for pair in self.pairs]
+        return [] if self.origin is None or self.destination is None else [(self.origin, self.destination)]
 
     def actions(self, network: RoadNetwork) -> ActionSet:
         """Return the routes to choose from."""
+        sets = [self._between(network, *ends) for ends in self.ends]
+        rates = [1.0] if self.pairs is None else [pair.rate for pair in self.pairs]
+        return ActionSet.several(sets, rates)
+
+    def _between(self, network: RoadNetwork, origin: Place, destination: Place) -> ActionSet:
         if self.method == "graph":
-            return ActionSet.on_graph(network, self.origin, self.destination)
+            return ActionSet.on_graph(network, origin, destination)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FewerPathsWarning)  # the report says how many routes there are
-            return ActionSet.between(network, self.origin, self.destination, self.routes, self.method)
+            return ActionSet.between(network, origin, destination, self.routes, self.method)
 
     def environment(self, network: RoadNetwork, actions: ActionSet) -> RoundEnvironment:
         """Return the rounds on these routes."""
@@ -99,4 +128,10 @@ class CityScenario(Scenario):
             raise InputError(
                 f'learners: {choice.name} needs a list of routes, and method = "graph" has none; '
                 f"there can play {', '.join(able)}"
+            )
+        if len(self.city.ends) > 1 and not choice.traits.plays_several_pairs:
+            able = [name for name, learner in choice.known.items() if Traits.of(learner).plays_several_pairs]
+            raise InputError(
+                f"learners: {choice.name} plays one pair, and there are {len(self.city.ends)}; there can play "
+                f"{', '.join(able)}"
             )
