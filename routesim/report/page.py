@@ -293,7 +293,7 @@ def _middle(line: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def _ends(record: "Record", drawing: Drawing) -> list[dict[str, list[float]]]:
     """Return where the origin and the destination of each pair lie."""
-    longest: dict[int, Sequence[int]] = {}
+    longest: dict[int, tuple[int, ...]] = {}
     for route in record.routes if ends(record) else ():
         pair = pair_of(record, route) if route else -1
         if pair >= 0 and len(route) > len(longest.get(pair, ())):

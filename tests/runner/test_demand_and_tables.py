@@ -52,12 +52,10 @@ def test_the_result_folder_has_the_tables(folder: Path) -> None:
     # Nobody takes the detour, and the trips are the same in both replications.
     assert mine.to_dict() == {(0, "a", "b"): 3.0, (0, "b", "c"): 2.0, (3600, "a", "b"): 1.0, (3600, "b", "c"): 1.0}
     for name in ("links", "path_flows", "skims", "select_link", "counts"):
-        pd.testing.assert_frame_equal(
-            pd.read_csv(out / f"{name}.csv", dtype={"path": str, "edges": str}).fillna({"highway": ""}),
-            pd.read_parquet(out / f"{name}.parquet").astype({"edges": str} if name == "counts" else {}),
-            check_dtype=False,
-            rtol=1e-6,
-        )
+        table = pd.read_parquet(out / f"{name}.parquet")
+        as_text = table.to_csv(index=False, float_format="%.10g")
+        assert (out / f"{name}.csv").read_text() == as_text
+        assert len(table) >= 2, name  # one row for each learner at least
     paths = pd.read_csv(out / "path_flows.csv", dtype={"path": str})
     flows = paths[paths.learner == "FreeFlowRouter"].set_index(["origin", "destination"])
     assert flows.path.to_dict() == {("a", "b"): "0", ("a", "c"): "0 1"}
