@@ -58,13 +58,13 @@ def test_the_result_folder_has_the_tables(folder: Path) -> None:
         assert len(table) >= 2, name  # one row for each learner at least
     paths = pd.read_csv(out / "path_flows.csv", dtype={"path": str})
     flows = paths[paths.learner == "FreeFlowRouter"].set_index(["origin", "destination"])
-    assert flows.path.to_dict() == {("a", "b"): "0", ("a", "c"): "0 1"}
+    assert flows.path.to_dict() == {("a", "b"): "0", ("a", "c"): "0 2"}
     assert flows.vehicles.to_dict() == {("a", "b"): 1.0, ("a", "c"): 3.0}
     skims = pd.read_csv(out / "skims.csv").set_index(["learner", "origin", "destination"])
     assert skims.loc[("FreeFlowRouter", "a", "c"), "mean_travel_time_s"] == pytest.approx(20.0, rel=1e-3)
     selected = pd.read_csv(out / "select_link.csv")
     chosen = selected[selected.learner == "FreeFlowRouter"].set_index(["selected", "edge"]).vehicles
-    assert chosen.to_dict() == {(0, 0): 4.0, (0, 1): 3.0}
+    assert chosen.to_dict() == {(0, 0): 4.0, (0, 2): 3.0, (2, 0): 3.0, (2, 2): 3.0}
     counts = pd.read_csv(out / "counts.csv")
     assert (counts.counted_vph[0], counts.modelled_vph[0], counts.geh[0]) == (3.0, 3.0, 0.0)
     import geopandas as gpd
