@@ -3,8 +3,11 @@
 import warnings
 from typing import ClassVar, Literal, Self
 
+import numpy as np
 from pydantic import Field, model_validator
 
+from routesim.arrays import Floats
+from routesim.checks import whole
 from routesim.errors import FewerPathsWarning, InputError
 from routesim.learners.base import Traits
 from routesim.planning import check_plan
@@ -15,6 +18,7 @@ from routesim.rounds.environment import RoundEnvironment
 from routesim.rounds.paths import PathMethod
 from routesim.scenario.base import LEARNERS, ROUNDS, WINDOW, Scenario, check_cells
 from routesim.scenario.choices import CongestionChoice, Frozen, LearnerChoice, TravellersChoice
+from routesim.scenario.incidents import CostChoice
 from routesim.scenario.sources import Place, RoadSource
 from routesim.travellers.features import RoadFeatures
 
@@ -44,6 +48,9 @@ class City(RoadSource):
     noise: float = Field(
         ge=0, le=100, description="standard deviation of a road's travel time, as a share of its free flow"
     )
+    costs: tuple[CostChoice, ...] = Field(
+        (), max_length=1000, description="what roads cost beside their travel time, in seconds"
+    )
     travellers: TravellersChoice | None = Field(None, description="who travels, where trips differ")
 
     @model_validator(mode="after")
@@ -56,6 +63,8 @@ class City(RoadSource):
                 raise InputError(f"origin and destination are the same, {origin!r}; a trip needs two places")
         if self.method == "graph" and self.travellers is not None:
             raise InputError('travellers need a list of routes; use method="penalty"')
+        if self.costs and self.travellers is not None:
+            raise InputError("travellers have costs of their own; leave the costs of roads out")
         if len(self.ends) > 1 and self.travellers is not None:
             raise InputError("travellers go between one origin and one destination; leave the other pairs out")
         return self
@@ -78,18 +87,31 @@ class City(RoadSource):
             return ActionSet.on_graph(network, origin, destination)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FewerPathsWarning)  # the report says how many routes there are
-            return ActionSet.between(network, origin, destination, self.routes, self.method)
+            costs = self.edge_cost_s(network)
+            return ActionSet.between(network, origin, destination, self.routes, self.method, edge_cost_s=costs)
+
+    def edge_cost_s(self, network: RoadNetwork) -> Floats:
+        """Return what each edge costs beside its travel time; costs of one edge are added up."""
+        costs = np.zeros(network.n_edges)
+        for one in self.costs:
+            edges = one.numbers(network)
+            for edge in edges:
+                whole("an edge of costs", edge, least=0, most=network.n_edges - 1)
+            costs[edges] += one.cost_s
+        return costs
 
     def environment(self, network: RoadNetwork, actions: ActionSet) -> RoundEnvironment:
         """Return the rounds on these routes."""
         check_cells(actions.n_edges, self.window)
-        seconds = network.free_flow_s[actions.edges]
+        seconds, costs = network.free_flow_s[actions.edges], self.edge_cost_s(network)[actions.edges]
         curve = self.congestion.make()
         if self.travellers is None:
             check_plan(actions, self.window)
         if self.travellers is not None:
             return self._contextual(network, actions, self.travellers)
-        return RoundEnvironment.from_congestion(actions, -seconds, curve, self.window, self.noise * seconds)
+        return RoundEnvironment.from_congestion(
+            actions, -seconds, curve, self.window, self.noise * seconds, edge_cost_s=costs
+        )
 
     def _contextual(self, network: RoadNetwork, actions: ActionSet, who: TravellersChoice) -> ContextualEnvironment:
         seconds = network.free_flow_s[actions.edges]
