@@ -51,6 +51,7 @@ from routesim.rounds.environment import Feedback as Feedback
 from routesim.rounds.environment import Observation as Observation
 from routesim.rounds.environment import RoundEnvironment as RoundEnvironment
 from routesim.rounds.environment import Task as Task
+from routesim.runner.execution import run_scenario as run_scenario
 from routesim.storage.state import Resumable as Resumable
 from routesim.traffic import physics as physics
 from routesim.traffic.day_to_day import DayToDay as DayToDay

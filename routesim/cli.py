@@ -116,12 +116,13 @@ def run(
     try:
         with ProgressBar(quiet=quiet) as bar:
             from routesim.runner.execution import run_scenario
-            from routesim.scenario.files import load_scenario
 
             outcome = run_scenario(
-                load_scenario(name_or_file, rounds=rounds, seed=seed, replications=replications),
+                name_or_file,
                 folder,
-                name=Path(name_or_file).stem,
+                rounds=rounds,
+                seed=seed,
+                replications=replications,
                 workers=workers,
                 scheduler=scheduler,
                 resume=resume,

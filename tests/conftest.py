@@ -1,9 +1,13 @@
-"""One browser for all tests of a session."""
+"""One browser for all tests of a session, and drawn cases that are the same in every run."""
 
 from collections.abc import Iterator
 
 import pytest
 from browser import Browser, find_chromium
+from hypothesis import settings
+
+settings.register_profile("the same cases in every run", derandomize=True, print_blob=True)
+settings.load_profile("the same cases in every run")
 
 
 @pytest.fixture(scope="session")

@@ -142,6 +142,7 @@ def test_the_public_names_are_these_and_the_learners_and_routers() -> None:
             "regret_band",
             "replicate",
             "run",
+            "run_scenario",
         }
     )
     assert dir(rs) == rs.__all__

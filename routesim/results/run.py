@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from routesim.arrays import Floats, Ints, Ints32
 from routesim.checks import whole
+from routesim.errors import InputError
 from routesim.roads.network import RoadNetwork
 from routesim.rounds.trace import PERCENTILES, STEPS, KeptRows, KeptTrace, StepUses, count_plays, equal_ends, row_sums
 from routesim.storage import reading
@@ -30,7 +31,7 @@ SAVED_ROWS = 200_000
 """How many rows of a trace are stored, unless asked otherwise."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Run:
     """One learner in one environment with one seed, round by round or, as a `ThinnedRun`, in rows of several rounds.
 
@@ -64,6 +65,27 @@ class Run:
     def rounds(self) -> int:
         """The number of rounds played."""
         return len(self.actions)
+
+    def __repr__(self) -> str:
+        regret = self.comparator_value - self.mean_reward
+        earned = f"mean trip {self.mean_trip_s:.6g} s" if self._on_roads else f"mean reward {self.mean_reward:.6g}"
+        return f"<{type(self).__name__} {self.learner}: {self.rounds} rounds, {earned}, average regret {regret:.3g}>"
+
+    @property
+    def _on_roads(self) -> bool:
+        return self.network is not None and self.mean_reward < 0
+
+    @property
+    def mean_reward(self) -> float:
+        """The mean expected reward of all rounds."""
+        return self._mean(self.expected_rewards)
+
+    @property
+    def mean_trip_s(self) -> float:
+        """The mean travel time of all rounds in seconds, where rewards are negative seconds on roads."""
+        if not self._on_roads:
+            raise InputError("mean_trip_s needs a run on roads, whose rewards are negative seconds; use mean_reward")
+        return -self.mean_reward
 
     @cached_property
     def ends(self) -> Ints:
@@ -157,8 +179,7 @@ class Run:
 
     def summary(self) -> dict[str, Scalar]:
         """Return the run in a few numbers."""
-        mean_reward = self._mean(self.expected_rewards)
-        mean_realised = self._mean(self.rewards)
+        mean_reward, mean_realised = self.mean_reward, self._mean(self.rewards)
         return {
             "learner": self.learner,
             "rounds": self.rounds,
@@ -288,7 +309,7 @@ class Run:
             raise ValueError(f"there are {len(self.paths)} paths, and an action has the number {largest}")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ThinnedRun(Run):
     """A run that keeps one row for a stretch of rounds: the mean of its rewards, and the last of its actions.
 

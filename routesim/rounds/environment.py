@@ -189,6 +189,9 @@ class RoundEnvironment:
         self.rewards.setflags(write=False)
         self.reset(np.random.default_rng(0))
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self.actions!r}, window {self.window}>"
+
     @classmethod
     def from_congestion(
         cls,

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import routesim
 from routesim.checks import whole
-from routesim.errors import RoutesimError
+from routesim.errors import InputError, RoutesimError
 from routesim.results.run import Scalar
 from routesim.runner.cluster import do_on_cluster
 from routesim.runner.local import Crew, cores
@@ -20,7 +20,7 @@ from routesim.runner.sweep import write_sweep
 from routesim.runner.units import units
 from routesim.runner.work import Job, UnitJob
 from routesim.runner.workspace import Identity, RunFolder, open_workspace, read_summary
-from routesim.scenario.files import fingerprint, points, to_toml
+from routesim.scenario.files import fingerprint, load_scenario, points, to_toml
 from routesim.scenario.kinds import AnyScenario
 
 
@@ -53,23 +53,33 @@ class _Point(NamedTuple):
 
 
 def run_scenario(
-    scenario: AnyScenario,
+    scenario: AnyScenario | str | Path,
     folder: str | Path,
     *,
-    name: str = "scenario",
+    name: str | None = None,
+    rounds: int | None = None,
+    seed: int | None = None,
+    replications: int | None = None,
     workers: int | None = None,
     scheduler: str | None = None,
     resume: bool = False,
     overwrite: bool = False,
     watch: Callable[[Standing], None] | None = None,
 ) -> Outcome:
-    """Run a scenario and leave its results in `folder`.
+    """Run a scenario, given by name, as a TOML file or as an object, and leave its results in `folder`.
 
-    The numbers do not depend on `workers`, the processes on this machine (None: one a core), nor on the machines
-    behind `scheduler`, the address of a Dask scheduler. A run that is stopped, killed or out of disk goes on with
-    `resume`, to the same numbers. The result of another scenario in `folder` is replaced only with `overwrite`. `watch`
-    is called now and then with how far it is.
+    `rounds`, `seed` and `replications` replace those of a scenario that is given by name or as a file. The numbers do
+    not depend on `workers`, the processes on this machine (None: one for each core), nor on the machines behind
+    `scheduler`, the address of a Dask scheduler. A run that is stopped, killed or out of disk goes on with `resume`, to
+    the same numbers. The result of another scenario in `folder` is replaced only with `overwrite`. `watch` is called
+    now and then with how far it is.
     """
+    if isinstance(scenario, str | Path):
+        name = name or Path(scenario).stem
+        scenario = load_scenario(scenario, rounds=rounds, seed=seed, replications=replications)
+    elif not (rounds is seed is replications is None):
+        raise InputError("rounds, seed and replications are for a scenario given by name or as a file; set its fields")
+    title = name or "scenario"
     processes = cores() if workers is None else whole("workers", workers, least=1)
     target, started, clock = Path(folder), datetime.now(UTC), monotonic()
     identity = Identity(to_toml(scenario), fingerprint(scenario), routesim.__version__)
@@ -91,7 +101,7 @@ def run_scenario(
                 do_on_cluster(waiting, scheduler, progress.hear)
             progress.say("writing the results")
             reports = [
-                ReportJob(point.scenario, point.name or name, workspace.part(point.name), workspace.report(point.name))
+                ReportJob(point.scenario, point.name or title, workspace.part(point.name), workspace.report(point.name))
                 for point in planned
             ]
             crew.do(reports, lambda *_: None)
@@ -109,7 +119,7 @@ def run_scenario(
         def write(fresh: Path) -> None:
             if scenario.sweep:
                 values = [(point.name, point.values) for point in planned]
-                about = about_scenario(scenario, name)
+                about = about_scenario(scenario, title)
                 outcome.append(Outcome(target, *write_sweep(fresh, to_toml(scenario), about, values, finished, times)))
             else:
                 (one,) = finished

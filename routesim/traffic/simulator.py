@@ -101,6 +101,9 @@ class TrafficSimulator:
         self.physics.check(network, self.window_s)
         self.nodes = demand.nodes(network)  # the node of each of the demand's places
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self.physics.label}, {self.network!r}>"
+
     def run(self, router: Any, seed: int = 0, *, until_s: float | None = None) -> Traffic:
         """Simulate every vehicle; with `until_s` only up to that time, with the vehicles still driving counted.
 

@@ -104,13 +104,13 @@ def check(text: str) -> None:
             assert units(at)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
 @given(damaged())
 def test_a_damaged_scenario_is_refused_or_makes_sense(text: str) -> None:
     check(text)
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=200, deadline=None)
 @given(st.sampled_from(sorted(TEXTS)), st.integers(0, 2000), st.text(max_size=5), st.booleans())
 def test_a_file_with_wrong_characters_is_refused_or_makes_sense(name: str, at: int, new: str, drop: bool) -> None:
     text = TEXTS[name]

@@ -1,12 +1,12 @@
 """Roads with one queue each in plain Python, written down as the rules are: the slow twin of the queue engine.
 
 The n-th vehicle of a road enters it no earlier than an entry headway after the entry before, and no earlier than a
-wave after the exit of vehicle n - storage. It leaves no earlier than its entry and the free-flow time, an exit headway
-after the exit before, and when the next road takes it. A road of several lanes saves headways that were not used, one
-for each lane but the first: so many go side by side. A road that does not take whoever comes lets them wait and takes
-from them in turns, in proportion to capacity: a turn comes 3600 / capacity after the turn taken last, or after the
-queue's own turn before if it has queued for the same road since, but never before the turn taken last. Who has waited
-for `stuck_s` seconds moves by force.
+wave after the exit of vehicle n - storage, unless the road stores all vehicles there are. It leaves no earlier than its
+entry and the free-flow time, an exit headway after the exit before, and when the next road takes it. A road of several
+lanes saves headways that were not used, one for each lane but the first: so many go side by side. A road that does not
+take whoever comes lets them wait and takes from them in turns, in proportion to capacity: a turn comes 3600 / capacity
+after the turn taken last, or after the queue's own turn before if it has queued for the same road since, but never
+before the turn taken last. Who has waited for `stuck_s` seconds moves by force.
 
 Nothing is kept in order: every step looks at all roads for what happens next.
 """
@@ -87,6 +87,9 @@ class SlowQueue:
         self, network: rs.RoadNetwork, paths: list[list[int]], departure_s: list[float], physics: rs.physics.Queue
     ) -> None:
         self.roads, self.stuck_s = roads_of(network, physics), physics.stuck_s
+        for road in self.roads:
+            if road.storage >= len(paths):  # a road that stores all vehicles there are limits nobody
+                road.storage = inf
         self.paths, self.departure_s = paths, departure_s
         self.place = [-1] * len(paths)
         self.entered_s = [[0.0] * len(path) for path in paths]

@@ -58,6 +58,8 @@ def test_compliance_is_the_share_that_follows() -> None:
     assert 84 < mean(0.5) < 91
     with pytest.raises(InputError, match="between 0 and 1"):
         rs.CompliantRouter(rs.PlannedRouter(), share=1.5)
+    with pytest.raises(InputError, match=r"own must be a router, got 0\.5; the share is given as share="):
+        rs.CompliantRouter(rs.PlannedRouter(), 0.5)  # type: ignore[arg-type]
 
 
 def test_tolls_keep_greedy_drivers_off_the_bridge() -> None:

@@ -50,6 +50,9 @@ class CompliantRouter:
     def __post_init__(self) -> None:
         if not 0 <= self.share <= 1:
             raise InputError(f"share must lie between 0 and 1, got {self.share}")
+        for name, router in (("recommended", self.recommended), ("own", self.own)):
+            if not isinstance(router, Router):
+                raise InputError(f"{name} must be a router, got {router!r}; the share is given as share=")
         wants = {self.recommended.feedback, self.own.feedback}
         if len(wants - {"none"}) > 1:
             raise InputError("two learning routers that want different feedback cannot be mixed")
