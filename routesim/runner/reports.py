@@ -38,8 +38,12 @@ def report(scenario: AnyScenario, parts: Mapping[Unit, Part]) -> Report:
             _references(world),
             _equilibrium(scenario, world),
         )
-        demand = {**world.demand.loading.figures(), **world.demand.density(world.network).figures()}
-        return replace(report_traffic(scenario.title, groups, roads), demand=demand)
+        density, told = world.demand.density(world.network), report_traffic(scenario.title, groups, roads)
+        demand = {**world.demand.loading.figures(), **density.figures()}
+        heading = told.heading
+        if np.isfinite(density.times_ordinary):
+            heading += f"; demand {density.times_ordinary:.2g} times as dense as in two real cities"
+        return replace(told, heading=heading, demand=demand)
     return report_rounds(scenario.title, groups, _city(scenario) if isinstance(scenario, CityScenario) else None)
 
 

@@ -1,12 +1,16 @@
 """Files of demand as people have them: labels or degrees, rates or trips, times by row; and twelve mistakes in them."""
 
 import gzip
+import tempfile
+import warnings
 from pathlib import Path
 
 import networkx as nx
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from shared_data import SHARED
 
 import routesim as rs
@@ -127,6 +131,7 @@ def test_demand_far_above_real_places_is_warned_of(tmp_path: Path, roads: rs.Roa
         read(tmp_path, text.format(674), roads, end_s=1000)  # in fewer seconds
 
 
+ROADS = square()
 HEAD = "origin,destination,vehicles\n"
 DEGREES = "origin_lon,origin_lat,destination_lon,destination_lat,vehicles\n"
 
@@ -201,6 +206,31 @@ def test_files_that_are_no_text_are_refused_in_one_line(tmp_path: Path, roads: r
     with pytest.raises(InputError, match="cannot read the table") as caught:
         rs.Demand.from_csv(tmp_path / "od.parquet", roads)
     assert str(caught.value).isprintable()
+
+
+WHOLE = f"{HEAD}1,3,30\n2,4,5.5\n"
+TIMED = "origin,destination_lon,destination_lat,departure_s\n1,4.01,52.0,5\n4,4.0,52.006,6\n"
+
+
+@settings(max_examples=150, derandomize=True, deadline=None)
+@given(st.sampled_from([WHOLE, TIMED]), st.data())
+def test_any_change_of_a_table_is_read_or_refused_in_one_line(text: str, data: st.DataObject) -> None:
+    first = data.draw(st.integers(0, len(text)))
+    last = data.draw(st.integers(first, min(first + 12, len(text))))
+    put = data.draw(st.text("0123456789.,;-+eE:\n\r\t\"' aonif\x00é", max_size=8))
+    demand: rs.Demand | None
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            demand = read(Path(folder), text[:first] + put + text[last:], ROADS)
+        except (InputError, NetworkError) as problem:
+            demand, said = None, str(problem)
+    if demand is None:
+        assert said.isprintable()
+        assert len(said) < 1000
+    else:
+        assert demand.expected_vehicles > 0
+        assert (demand.origins != demand.destinations).all()
 
 
 def test_roads_without_places_take_labels_only(tmp_path: Path) -> None:
