@@ -31,9 +31,13 @@ from routesim.learners.ucb1 import UCB1 as UCB1
 from routesim.planning import plan as plan
 from routesim.planning.base import Plan as Plan
 from routesim.report.drawn import draw_map as draw_map
+from routesim.report.plots import plot_counts as plot_counts
 from routesim.report.plots import plot_regret as plot_regret
 from routesim.results.bands import Band as Band
 from routesim.results.bands import regret_band as regret_band
+from routesim.results.counts import CountComparison as CountComparison
+from routesim.results.counts import compare_counts as compare_counts
+from routesim.results.counts import geh as geh
 from routesim.results.run import Run as Run
 from routesim.roads.cities import list_cities as list_cities
 from routesim.roads.cities import load_city as load_city

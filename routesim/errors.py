@@ -15,6 +15,8 @@ FewerPathsWarning       fewer paths exist than were asked for (a UserWarning)
 NotConvergedWarning     an assignment stopped before its relative gap was reached (a UserWarning)
 IncompleteSignalsWarning   signals whose programme a file does not say in full (a UserWarning)
 LeftOutWarning          a part of a network that a format has no place for was left out (a UserWarning)
+ImplausibleDemandWarning   a demand far above what real places have, mostly for a wrong unit (a UserWarning)
+FarFromRoadsWarning     places of a demand that lie far from any road (a UserWarning)
 ImplausibleSpeedsWarning   a file of roads whose speeds cannot be true, mostly for a wrong unit (a UserWarning)
 LongPlanWarning         a plan that may take minutes is about to be made (a UserWarning)
 NotFittedWarning        a fit that is no better than what was there was not taken (a UserWarning)
@@ -80,6 +82,14 @@ class LeftOutWarning(UserWarning):
 
 class ImplausibleSpeedsWarning(UserWarning):
     """A file of roads has free-flow speeds that cannot be true; mostly its units are others than assumed."""
+
+
+class ImplausibleDemandWarning(UserWarning):
+    """A demand is far above what real places have; mostly its unit or its hours are others than assumed."""
+
+
+class FarFromRoadsWarning(UserWarning):
+    """Places of a demand lie far from the nodes that stand for them; the message counts them and names the worst."""
 
 
 class LongPlanWarning(UserWarning):

@@ -1,15 +1,18 @@
 """Demand: who wants to go where, and when they set out."""
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from routesim.arrays import Floats, Ints32
 from routesim.checks import LATEST_S, MOST_VEHICLES, seconds
+from routesim.demand.cells import profile_weights
+from routesim.demand.density import Density, density, warn_if_dense
+from routesim.demand.loading import Loading
 from routesim.demand.tntp import read_tntp_trips
 from routesim.errors import InputError, NoPathError
 from routesim.roads.network import RoadNetwork
@@ -26,14 +29,16 @@ class Trips(NamedTuple):
     departure_s: Floats
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Demand:
     """Trips with given departures, or rates between pairs of places from which departures are drawn.
 
-    Make one with `from_trips`, `from_od`, `from_zones` or `from_tntp_trips`. Entry i goes from
-    `places[origins[i]]` to `places[destinations[i]]`: one vehicle that departs at `departure_s[i]`, or, where
-    that is None, a Poisson number of vehicles with mean `vehicles[i]` between `start_s` and `end_s`. `profile`
-    divides that time into equal parts, over which departures are spread in proportion to its weights.
+    Make one with `from_csv`, `from_gmns`, `from_tntp_trips`, `from_trips`, `from_od` or `from_zones`. Entry i goes
+    from `places[origins[i]]` to `places[destinations[i]]`: one vehicle that departs at `departure_s[i]`, or, where
+    that is None, a Poisson number of vehicles with mean `vehicles[i]` between `start_s` and `end_s`, or between
+    `starts_s[i]` and `ends_s[i]` where entries have times of their own. `profile` divides that time into equal parts,
+    over which departures are spread in proportion to its weights. Trips from a place to itself need no road: they are
+    left out, and counted in `loading`, which also says how far places were moved to reach a road.
 
     >>> table = {"origin": ["a"], "destination": ["b"], "vehicles": [900.0]}
     >>> demand = Demand.from_od(table, start_s=0, end_s=1800)
@@ -48,7 +53,16 @@ class Demand:
     start_s: float
     end_s: float
     departure_s: Floats | None = None
-    profile: Floats
+    starts_s: Floats | None = None
+    ends_s: Floats | None = None
+    profile: Floats = field(default_factory=lambda: np.ones(1))
+    loading: Loading = field(default_factory=Loading)
+
+    def __repr__(self) -> str:
+        return (
+            f"<Demand: {self.expected_vehicles:,.6g} vehicles expected between {self.start_s:g} and {self.end_s:g} s, "
+            f"{len(self.vehicles):,} entries, {len(self.places):,} places>"
+        )
 
     def __post_init__(self) -> None:
         seconds("the end of a demand", self.end_s, least=0.0)
@@ -59,8 +73,10 @@ class Demand:
     @classmethod
     def from_trips(cls, table: Any) -> Self:
         """Take a table of trips with the columns origin, destination and departure_s, sorted by departure."""
-        places, origins, destinations = _ends(table, "vehicle")
+        places, origins, destinations = _ends(table)
         times = _numbers(table, "departure_s")
+        if len(times) != len(origins):
+            raise InputError(f"the columns of a table must be equally long, got {len(origins)} and {len(times)}")
         bad = np.flatnonzero(~((times >= 0) & (times <= LATEST_S)))
         if len(bad):
             raise InputError(
@@ -74,6 +90,9 @@ class Demand:
                 f"trips must be sorted by departure_s, but vehicle {late} departs at {times[late]:g}, before vehicle "
                 f"{late - 1} at {times[late - 1]:g}; sort the table first"
             )
+        kept = origins != destinations
+        loading = Loading.of_rows(len(kept), np.ones(int((~kept).sum())))
+        origins, destinations, times = origins[kept], destinations[kept], times[kept]
         return cls(
             places=places,
             origins=origins,
@@ -82,7 +101,7 @@ class Demand:
             start_s=float(times[0]) if len(times) else 0.0,
             end_s=float(times[-1]) if len(times) else 0.0,
             departure_s=times,
-            profile=np.ones(1),
+            loading=loading,
         )
 
     @classmethod
@@ -92,13 +111,11 @@ class Demand:
         A run draws Poisson departures. `profile` lists weights of equal parts of the time: (1, 3, 1) puts three
         fifths of the departures into the middle third.
         """
-        places, origins, destinations, vehicles = read_od(table)
+        places, origins, destinations, vehicles, within = _read_od(table)
         if not (np.isfinite(start_s) and np.isfinite(end_s) and 0 <= start_s < end_s):
             raise InputError(f"demand needs 0 <= start_s < end_s, both finite, got {start_s} and {end_s}")
         seconds("end_s", end_s, least=0.0)
-        weights = np.array(profile, dtype=np.float64)
-        if weights.ndim != 1 or not np.isfinite(weights).all() or (weights < 0).any() or not weights.sum() > 0:
-            raise InputError(f"a profile lists weights of at least 0, not all of them 0, got {profile!r}")
+        weights = profile_weights(profile)
         return cls(
             places=places,
             origins=origins,
@@ -107,7 +124,56 @@ class Demand:
             start_s=float(start_s),
             end_s=float(end_s),
             profile=weights,
+            loading=Loading.of_rows(len(_numbers(table, "vehicles")), within),
         )
+
+    @classmethod
+    def from_csv(
+        cls,
+        path: str | Path,
+        network: RoadNetwork,
+        start_s: float = 0.0,
+        end_s: float = HOUR_S,
+        *,
+        profile: ArrayLike = (1.0,),
+    ) -> Self:
+        """Read a table of trips or rates, .csv (also .gz) or .parquet, for these roads.
+
+        The ends of a row are node labels, `origin` and `destination`, or places in degrees, `origin_lon`, `origin_lat`,
+        `destination_lon` and `destination_lat`. A place stands for the nearest node that cars can leave and reach;
+        one farther from it than 200 m is warned of, and one beyond the network refused. A row is a trip at
+        `departure_s`, or `vehicles` expected between `start_s` and `end_s`: those of the row where the table has such
+        columns, and else the arguments. So rows of one pair with times of their own are its profile; a column `profile`
+        with weights such as `1;3;1`, or the argument, spreads the departures of a row over equal parts of its time.
+        With both `departure_s` and `vehicles`, so many depart at that time. Other columns are left alone.
+
+        What was left out and moved is in `loading`. Demand that is far above what real places have is warned of, see
+        `density`. A mistake in the file is an error that names the row as a spreadsheet numbers it, and the column.
+        """
+        from routesim.demand.tables import read_demand  # late: it builds on this module
+
+        return cls(**read_demand(path, network, start_s, end_s, profile))._checked(network, path)
+
+    @classmethod
+    def from_gmns(
+        cls,
+        folder: str | Path,
+        network: RoadNetwork | None = None,
+        start_s: float = 0.0,
+        end_s: float = HOUR_S,
+        *,
+        profile: ArrayLike = (1.0,),
+    ) -> Self:
+        """Read `demand.csv` of a GMNS folder: its `volume` between zones, as vehicles between the two times.
+
+        A zone is its centroid. Where that has no roads, or there is none, the zone's trips are spread evenly over the
+        places of the zone that connectors join to the roads, or if there are none over all its nodes. `network` are
+        the roads of the folder where they are read already. Trips within a zone are left out and counted in `loading`.
+        """
+        from routesim.demand.gmns import read_gmns_demand  # late: it builds on this module
+
+        roads = RoadNetwork.from_gmns(folder) if network is None else network
+        return cls(**read_gmns_demand(folder, roads, start_s, end_s, profile))._checked(roads, folder)
 
     @classmethod
     def from_tntp_trips(
@@ -162,6 +228,20 @@ class Demand:
         }
         return cls.from_od(table, start_s, end_s, profile=profile)
 
+    def _checked(self, network: RoadNetwork, source: str | Path) -> Self:
+        warn_if_dense(self.density(network), str(source))
+        return self
+
+    def density(self, network: RoadNetwork) -> Density:
+        """Return how dense the demand is on these roads, beside what was measured in real places."""
+        return density(network, self)
+
+    def first(self, n: int) -> Self:
+        """Return the first `n` entries: the trips that depart first, where departures are given."""
+        names = ("origins", "destinations", "vehicles", "departure_s", "starts_s", "ends_s")
+        columns = {name: values[:n] for name in names if (values := getattr(self, name)) is not None}
+        return replace(self, **columns)
+
     @property
     def expected_vehicles(self) -> float:
         """How many vehicles there are, or are to be expected."""
@@ -198,10 +278,13 @@ class Demand:
             which = np.repeat(np.arange(len(copies)), copies)
             return Trips(self.origins[which], self.destinations[which], self.departure_s[which])
         which = np.repeat(np.arange(len(self.vehicles)), rng.poisson(self.vehicles))
-        # The cumulated profile turned round maps uniform numbers to times.
-        below = np.concatenate(([0.0], np.cumsum(self.profile))) / self.profile.sum()
-        ends = np.linspace(self.start_s, self.end_s, len(below))
-        times = np.interp(rng.random(len(which)), below, ends)
+        if self.starts_s is not None and self.ends_s is not None:
+            times = self.starts_s[which] + rng.random(len(which)) * (self.ends_s - self.starts_s)[which]
+        else:
+            # The cumulated profile turned round maps uniform numbers to times.
+            below = np.concatenate(([0.0], np.cumsum(self.profile))) / self.profile.sum()
+            ends = np.linspace(self.start_s, self.end_s, len(below))
+            times = np.interp(rng.random(len(which)), below, ends)
         order = np.argsort(times, kind="stable")
         which = which[order]
         return Trips(self.origins[which], self.destinations[which], times[order])
@@ -214,15 +297,23 @@ class Demand:
 def read_od(table: Any) -> tuple[tuple[Hashable, ...], Ints32, Ints32, Floats]:
     """Read the columns origin, destination and vehicles: the places, and three arrays with an entry a row.
 
-    Rows of 0 vehicles ask for nothing and are left out; a row from a place to itself is an error.
+    Rows of 0 vehicles ask for nothing, and rows from a place to itself need no road: both are left out.
     """
+    return _read_od(table)[:4]
+
+
+def _read_od(table: Any) -> tuple[tuple[Hashable, ...], Ints32, Ints32, Floats, Floats]:
+    """Do as `read_od` does, and return also the vehicles of the rows from a place to itself."""
     vehicles = _numbers(table, "vehicles")
     bad = np.flatnonzero(~(np.isfinite(vehicles) & (vehicles >= 0)))
     if len(bad):
         raise InputError(f"vehicles must be finite and at least 0, got {vehicles[bad[0]]} in row {bad[0]}")
-    places, origins, destinations = _ends(table, "row", vehicles > 0)
-    keep = vehicles > 0
-    return places, origins[keep], destinations[keep], vehicles[keep]
+    places, origins, destinations = _ends(table)
+    if len(vehicles) != len(origins):
+        raise InputError(f"the columns of a table must be equally long, got {len(origins)} and {len(vehicles)}")
+    within, asked = origins == destinations, vehicles > 0
+    keep = asked & ~within
+    return places, origins[keep], destinations[keep], vehicles[keep], vehicles[asked & within]
 
 
 def resolve(network: RoadNetwork, places: Sequence[Hashable]) -> Ints32:
@@ -241,7 +332,7 @@ def _times_between(network: RoadNetwork, labels: Sequence[Hashable]) -> Floats:
     return times
 
 
-def _ends(table: Any, unit: str, asked: NDArray[np.bool_] | None = None) -> tuple[tuple[Hashable, ...], Ints32, Ints32]:
+def _ends(table: Any) -> tuple[tuple[Hashable, ...], Ints32, Ints32]:
     """Number the places of the columns origin and destination in order of appearance."""
     number: dict[Hashable, int] = {}
     columns = []
@@ -253,14 +344,9 @@ def _ends(table: Any, unit: str, asked: NDArray[np.bool_] | None = None) -> tupl
         except TypeError:
             raise InputError(f"the column {name} must hold node labels, which are hashable") from None
     origins, destinations = columns
-    if len(origins) != len(destinations) or (asked is not None and len(asked) != len(origins)):
+    if len(origins) != len(destinations):
         raise InputError(f"the columns of a table must be equally long, got {len(origins)} and {len(destinations)}")
-    places = tuple(number)
-    still = (origins == destinations) if asked is None else (origins == destinations) & asked
-    if still.any():
-        row = int(np.argmax(still))
-        raise InputError(f"{unit} {row} goes from {places[origins[row]]!r} to itself; leave it out, it needs no road")
-    return places, origins, destinations
+    return tuple(number), origins, destinations
 
 
 def _numbers(table: Any, name: str) -> Floats:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 # Layouts made up here lie around (0, 0), where a degree is as long to the east as to the north.
 _SPAN = 0.2
+MOST_PAIRS = 8  # of origins and destinations that a map marks
 _DEGREE_M = 111_195.0
 _MOST_NAMES = 60
 _WIDEST_M = 2_000_000.0  # planar coordinates that reach farther are no metres
@@ -77,15 +78,20 @@ def draw_network(network: RoadNetwork, needed: Iterable[int] = (), routes: Seque
     return Drawing(scaled, width >= _WIDEST_M, False, network.attribution)
 
 
-def ends(record: "Record") -> tuple[int, int] | None:
-    """Return the first and the last node of all routes where they have one pair in common, as for arms (0, 1)."""
+def ends(record: "Record") -> list[tuple[int, int]]:
+    """Return the first and the last node of each pair that routes join, as for arms [(0, 1)]; none if they are many."""
     if record.network is None:
-        return (0, 1)
-    pairs = {(record.network.tails[r[0]], record.network.heads[r[-1]]) for r in record.routes if r}
-    if len(pairs) != 1:
-        return None
-    tail, head = pairs.pop()
-    return int(tail), int(head)
+        return [(0, 1)]
+    tails, heads = record.network.tails, record.network.heads
+    pairs = list(dict.fromkeys((int(tails[r[0]]), int(heads[r[-1]])) for r in record.routes if r))
+    return pairs if len(pairs) <= MOST_PAIRS else []
+
+
+def pair_of(record: "Record", route: Sequence[int]) -> int:
+    """Return the number of the pair of `ends` that a route joins."""
+    if record.network is None:
+        return 0
+    return ends(record).index((int(record.network.tails[route[0]]), int(record.network.heads[route[-1]])))
 
 
 def _known_lines(network: RoadNetwork) -> dict[int, Floats]:

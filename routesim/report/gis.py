@@ -66,8 +66,8 @@ def _write_roads(path: Path, record: "Record") -> None:
         columns["name"] = [f"arm {edge + 1}" for edge in edges]
     else:
         columns |= {
-            "name": [_storable(edge_name(network, edge)) for edge in edges],
-            "highway": [_storable(network.highways[edge]) for edge in edges],
+            "name": [storable(edge_name(network, edge)) for edge in edges],
+            "highway": [storable(network.highways[edge]) for edge in edges],
             "length_m": network.length_m[edges],
             "free_flow_s": network.free_flow_s[edges],
         }
@@ -83,7 +83,7 @@ def _write_roads(path: Path, record: "Record") -> None:
     learners = pd.DataFrame(
         {
             "number": range(1, len(record.learners) + 1),
-            "learner": [_storable(played.label) for played in record.learners],
+            "learner": [storable(played.label) for played in record.learners],
             "informed": [played.informed for played in record.learners],
         }
     )
@@ -97,6 +97,6 @@ def _write_roads(path: Path, record: "Record") -> None:
             raise OSError(f"the database says {problem}; is there room on the disk?") from problem
 
 
-def _storable(text: str) -> str:
+def storable(text: str) -> str:
     """Return text without what a database column cannot hold: the null letter and half characters."""
     return re.sub("[\x00\ud800-\udfff]", "?", text)

@@ -64,13 +64,17 @@ const Maps = (() => {
     const mark = (at, made, size, options) => L.marker(at, {
       icon: L.divIcon({html: made, className: "", iconSize: size}), keyboard: false, ...options,
     });
-    if (data.ends) {
-      for (const [which, letter] of [["origin", "A"], ["destination", "B"]]) {
-        const sign = make("div", letter, `end ${which}`);
-        mark(data.ends[which], sign, [24, 24], {title: which, alt: which, zIndexOffset: 500}).addTo(map);
+    data.ends.forEach((pair, number) => {
+      // Several pairs are numbered, as their routes are.
+      const which = data.ends.length > 1 ? String(number + 1) : "";
+      for (const [end, letter] of [["origin", "A"], ["destination", "B"]]) {
+        const sign = make("div", letter + which, `end ${end}`);
+        const title = which ? `${end} ${which}` : end;
+        mark(pair[end], sign, [24, 24], {title, alt: title, zIndexOffset: 500}).addTo(map);
       }
-    }
-    const isEnd = (lat, lng) => data.ends && Object.values(data.ends).some((at) => Math.hypot(at[0] - lat, at[1] - lng) < 1e-4);
+    });
+    const isEnd = (lat, lng) => data.ends.some((pair) =>
+      Object.values(pair).some((at) => Math.hypot(at[0] - lat, at[1] - lng) < 1e-4));
     for (const [lat, lng, label] of data.nodes) {
       if (!isEnd(lat, lng)) mark([lat, lng], make("div", label, "node"), [0, 0], {interactive: false}).addTo(map);
     }

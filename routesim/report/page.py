@@ -11,7 +11,7 @@ from routesim.checks import whole
 from routesim.errors import InputError
 from routesim.report import palette
 from routesim.report.assets import Markup, bare_map, own_file, render, write_text
-from routesim.report.drawing import Drawing, draw, ends
+from routesim.report.drawing import Drawing, draw, ends, pair_of
 from routesim.report.packing import Bulk, pack_lines, quantise, safe_json
 from routesim.report.plots import class_shares
 from routesim.report.queues import queue_content
@@ -291,12 +291,18 @@ def _middle(line: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.array([np.interp(far[-1] / 2, far, column) for column in line.T])
 
 
-def _ends(record: "Record", drawing: Drawing) -> dict[str, list[float]] | None:
-    if ends(record) is None or not record.routes:
-        return None
-    longest = max(record.routes, key=len)
-    first, last = drawing.lines[longest[0]][0], drawing.lines[longest[-1]][-1]
-    return {name: [float(at[1]), float(at[0])] for name, at in (("origin", first), ("destination", last))}
+def _ends(record: "Record", drawing: Drawing) -> list[dict[str, list[float]]]:
+    """Return where the origin and the destination of each pair lie."""
+    longest: dict[int, tuple[int, ...]] = {}
+    for route in record.routes if ends(record) else ():
+        pair = pair_of(record, route) if route else -1
+        if pair >= 0 and len(route) > len(longest.get(pair, ())):
+            longest[pair] = route
+    found = []
+    for _, route in sorted(longest.items()):
+        first, last = drawing.lines[route[0]][0], drawing.lines[route[-1]][-1]
+        found.append({name: [float(at[1]), float(at[0])] for name, at in (("origin", first), ("destination", last))})
+    return found
 
 
 def _bounds(record: "Record", drawing: Drawing) -> list[float]:
@@ -304,10 +310,10 @@ def _bounds(record: "Record", drawing: Drawing) -> list[float]:
     edges: Iterable[int] = {edge for route in record.routes for edge in route}
     if drawing.schematic or not edges:
         edges = drawing.lines
-    elif ends(record) is None:
+    elif not ends(record):
         edges = record.edges.tolist()
     points = np.concatenate([drawing.lines[edge] for edge in edges])
-    outer = (0, 100) if drawing.schematic or ends(record) is not None else (1, 99)
+    outer = (0, 100) if drawing.schematic or ends(record) else (1, 99)
     (west, south), (east, north) = (np.percentile(points, part, axis=0) for part in outer)
     return [round(float(value), 6) for value in (south, west, north, east)]
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from routesim.errors import InputError, ResultsError
 from routesim.report.palette import CURVE_COLOURS, DASHES, LOAD_CLASSES, class_ranges, load_classes
 from routesim.results.bands import Band, regret_band
+from routesim.results.counts import GOOD_GEH, CountComparison
 from routesim.results.run import Run
 
 if TYPE_CHECKING:
@@ -55,6 +56,33 @@ def plot_bands(
         axes.legend(loc="upper right")
         axes.set_title(_plain(title))
     columns[0].set_ylabel(_plain(measure))
+    return _saved(figure, path)
+
+
+def plot_counts(comparison: CountComparison, path: str | Path | None = None, *, title: str = "") -> "Figure":
+    """Draw modelled over counted volumes, with the lines of equality and of a GEH of 5; save it if a path is given."""
+    table = comparison.table
+    figure = _figure(6.0, 6.0)
+    axes = figure.subplots()
+    most = float(max(table.counted_vph.max(), table.modelled_vph.max(), 1.0)) * 1.05
+    counted = np.linspace(0.0, most, 200)
+    axes.plot([0, most], [0, most], color="#444444", linewidth=1.0, label="equal")
+    # 2 (m - c)^2 = GEH^2 (m + c) solved for m.
+    square = GOOD_GEH**2
+    half, root = square / 4, np.sqrt(square**2 / 16 + square * counted)
+    axes.plot(counted, counted + half + root, "--", color="#888888", linewidth=1.0, label=f"GEH {GOOD_GEH:g}")
+    axes.plot(counted, np.maximum(counted + half - root, 0.0), "--", color="#888888", linewidth=1.0)
+    good = (table.geh < GOOD_GEH).to_numpy()
+    for mask, colour, label in ((good, CURVE_COLOURS[0], "below"), (~good, CURVE_COLOURS[1], "at least")):
+        axes.scatter(
+            table.counted_vph[mask], table.modelled_vph[mask], s=18, color=colour, label=f"GEH {label} {GOOD_GEH:g}"
+        )
+    axes.set_xlim(0, most)
+    axes.set_ylim(0, most)
+    axes.set_xlabel("counted, vehicles an hour")
+    axes.set_ylabel("modelled, vehicles an hour")
+    axes.legend(loc="upper left")
+    axes.set_title(_plain(title or f"{len(table)} places, GEH below {GOOD_GEH:g} at {comparison.good_share:.0%}"))
     return _saved(figure, path)
 
 

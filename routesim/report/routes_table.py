@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from routesim.report.drawing import ends, pair_of
 from routesim.roads.network import RoadNetwork
 
 if TYPE_CHECKING:
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 
 class RouteRow(NamedTuple):
     """A route: its number from 1, the street that tells it apart, and its numbers; None where a network has none.
+
+    Where routes join a few pairs, the street stands behind the pair, as in "A2 to B2: Quay".
 
     `shares` and `values` are by learner, in the record's order: the share of all that was recommended, and the mean
     trip when it was (NaN if it never was).
@@ -38,15 +41,19 @@ def route_rows(record: "Record") -> list[RouteRow]:
     )
     uses = Counter(name for names in streets for name in names)
     rows = []
+    several = len(ends(record)) > 1
     for number, route in enumerate(record.routes):
         length = free_flow = None
         if record.network is not None:
             length = _known(record.network.length_m[list(route)].sum())
             free_flow = _known(record.network.free_flow_s[list(route)].sum())
+        called = f"arm {route[0] + 1}" if record.network is None else via(record.network, route, uses)
+        if several:
+            called = f"A{pair_of(record, route) + 1} to B{pair_of(record, route) + 1}: {called}"
         rows.append(
             RouteRow(
                 number + 1,
-                f"arm {route[0] + 1}" if record.network is None else via(record.network, route, uses),
+                called,
                 length,
                 free_flow,
                 tuple(float(shares[number]) for shares in overall),

@@ -1,7 +1,7 @@
 """Report: what learners did, as one table, one record, one verdict in plain words."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 from routesim.results.bands import Band
@@ -9,6 +9,7 @@ from routesim.results.record import Record
 from routesim.results.run import Scalar
 
 if TYPE_CHECKING:
+    import pandas as pd
     import pyarrow as pa
 
 Row: TypeAlias = dict[str, Any]
@@ -85,7 +86,8 @@ class Report:
 
     `table` has a flat row for each setting and learner; `cells` are the same in a few words, under `columns`, for the
     terminal. `bands` are curves with bands by panel and learner. `rounds` is the thinned trace of every run. In traffic
-    `physics` says what it did to travel times, and `notices` where that model was out of its depth.
+    `physics` says what it did to travel times, and `notices` where that model was out of its depth; `tables` are link
+    volumes and the like, and `demand` has figures of what was loaded.
     """
 
     record: Record
@@ -98,3 +100,5 @@ class Report:
     rounds: "pa.Table"
     physics: str = ""
     notices: tuple[str, ...] = ()
+    tables: Mapping[str, "pd.DataFrame"] = field(default_factory=dict)
+    demand: Mapping[str, Any] = field(default_factory=dict)

@@ -18,6 +18,7 @@ from routesim.report.summary import (
     signed,
     with_half,
 )
+from routesim.report.tables import tables_by_learner
 from routesim.results.bands import Band, half_width
 from routesim.results.depth import physics_of
 from routesim.results.from_results import record_traffic
@@ -78,7 +79,8 @@ def report_traffic(title: str, groups: Groups, roads: RoadsDriven) -> Report:
     rows = [_row(group, roads) for group in groups]
     notices = tuple(f"{played.label}: {notice}" for played in record.learners for notice in played.notices)
     told = _tell(roads, rows, groups)
-    return Report(record, rows, *told, {"": bands}, _trace(groups), str(rows[0]["physics"]), notices)
+    tables = tables_by_learner({group.label: [run.tables for run in group.runs] for group in groups})
+    return Report(record, rows, *told, {"": bands}, _trace(groups), str(rows[0]["physics"]), notices, tables)
 
 
 def _row(group: Group[TrafficRun], roads: RoadsDriven) -> Row:

@@ -1,15 +1,16 @@
 """TrafficRun: one run of the simulator, thinned to steps of time and the most driven routes; save and load."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from routesim.arrays import Floats, Ints
+from routesim.results.link_tables import load_tables, save_tables
 from routesim.results.run import Scalar
 from routesim.results.standing import thinned
 from routesim.rounds.trace import PERCENTILES
@@ -17,6 +18,10 @@ from routesim.storage import reading
 from routesim.storage.folders import write_json
 from routesim.traffic.engines.window import Window
 from routesim.traffic.result import Traffic
+from routesim.traffic.tables import path_numbers
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 MOST_STEPS = 96
 MOST_ROUTES = 60
@@ -51,7 +56,7 @@ class TrafficRun:
     departures), and `route_totals` rows (trips that ended, what they took in all). `quantiles` are the percentiles 0
     to 100 of the measured travel times in seconds. With queues `standing_at` has rows (step, edge), and `standing` for
     each of them the vehicles on the road, in its queue and waiting to enter, and the metres that the queue reaches
-    back from the end of the road: means over the ends of the step's bins.
+    back from the end of the road: means over the ends of the step's bins. `tables` are link volumes and the like.
     """
 
     summary: Mapping[str, Scalar]
@@ -70,6 +75,7 @@ class TrafficRun:
     quantiles: Floats
     standing_at: Ints | None = None
     standing: Floats | None = None
+    tables: Mapping[str, "pd.DataFrame"] = field(default_factory=dict)
 
     @classmethod
     def of(cls, traffic: Traffic, from_s: float, to_s: float, *, first_bin: int = 0, bins: int = 1) -> Self:
@@ -91,6 +97,7 @@ class TrafficRun:
         measured = traffic.measured(from_s, to_s)
         measured = measured[np.isfinite(measured)]
         summary = {name: value for name, value in traffic.summary(from_s=from_s, to_s=to_s).items() if value == value}
+        standing = thinned(traffic, range(first_bin, last_bin + 1), _ended(traffic, last_bin), steps_of)
         end_bin = max(first_bin + steps * bins, last_bin + 1)
         return cls(
             summary,
@@ -104,7 +111,7 @@ class TrafficRun:
             seconds,
             *_routes(traffic, step, took),
             np.percentile(measured, PERCENTILES) if len(measured) else np.full(len(PERCENTILES), np.nan),
-            *thinned(traffic, range(first_bin, last_bin + 1), _ended(traffic, last_bin), steps_of),
+            *standing,
         )
 
     @property
@@ -124,6 +131,7 @@ class TrafficRun:
         target.mkdir(parents=True, exist_ok=True)
         with (target / "traffic.npz").open("wb") as stream:
             np.savez_compressed(stream, **{name: getattr(self, name) for name in self._kept})
+        save_tables(target, self.tables)
         write_json(target / "summary.json", {name: getattr(self, name) for name in _TIMES} | dict(self.summary))
 
     @classmethod
@@ -135,8 +143,9 @@ class TrafficRun:
             summary: dict[str, Any] = {"physics": Window.label} | reading.read_json(source / "summary.json")
             arrays = reading.read_arrays(source / "traffic.npz")
             start_s, bin_s, end_s = (reading.number(summary.pop(name), name) for name in _TIMES)
-            queues = [arrays[name] for name in _STANDING if any(one in arrays for one in _STANDING)]
-            run = cls(summary, start_s, bin_s, end_s, *(arrays[name] for name in _ARRAYS), *queues)
+            queues = {name: arrays[name] for name in _STANDING if any(one in arrays for one in _STANDING)}
+            kept = {name: arrays[name] for name in _ARRAYS} | queues
+            run = cls(summary, start_s, bin_s, end_s, **kept, tables=load_tables(source))
             run._check()
         return run
 
@@ -229,24 +238,14 @@ def _added_up(rows: Ints, seconds: Floats) -> tuple[Ints, Floats]:
 
 
 def _routes(traffic: Traffic, step: Ints, took: Floats) -> tuple[Ints, Ints, Ints, Floats]:
-    number: dict[tuple[int, ...], int] = {}
-    seen: dict[tuple[int, int], int] = {}
-    route = np.empty(traffic.n_vehicles, dtype=np.int64)
-    flat = traffic.path_edges
-    for vehicle, place in enumerate(zip(traffic.path_starts.tolist(), traffic.path_lengths.tolist(), strict=True)):
-        if place not in seen:
-            path = tuple(flat[place[0] : place[0] + place[1]].tolist())
-            seen[place] = number.setdefault(path, len(number))
-        route[vehicle] = seen[place]
-    route[~traffic.departed] = -1
+    paths, route = path_numbers(traffic)
     driven = route >= 0
-    counts = np.bincount(route[driven], minlength=len(number))
+    counts = np.bincount(route[driven], minlength=len(paths))
     kept = [one for one in np.argsort(-counts, kind="stable")[:MOST_ROUTES].tolist() if counts[one]]
-    rank = np.full(len(number) + 1, -1)
+    rank = np.full(len(paths) + 1, -1)
     rank[kept] = np.arange(len(kept))
     rank_of = np.where(driven, rank[route], -1)
     shown = rank_of >= 0
-    paths = list(number)
     edges = [np.array(paths[one], dtype=np.int64) for one in kept]
     ends = np.cumsum([0, *(len(path) for path in edges)])
     pairs, count = np.unique(np.column_stack((step[shown], rank_of[shown])), axis=0, return_counts=True)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from routesim.arrays import Floats, Ints
+from routesim.arrays import Bools, Floats, Ints
 from routesim.errors import NetworkError
 
 if TYPE_CHECKING:
@@ -32,14 +32,15 @@ class NodeTree(NamedTuple):
     nodes: Ints
 
     @classmethod
-    def build(cls, network: RoadNetwork) -> NodeTree:
-        """Return the tree of a network, which must have coordinates."""
+    def build(cls, network: RoadNetwork, among: Bools | None = None) -> NodeTree:
+        """Return the tree of a network, which must have coordinates, or of the nodes marked."""
         from scipy.spatial import cKDTree
 
-        nodes = np.flatnonzero(~np.isnan(network.x)).astype(np.int64)
+        known = ~np.isnan(network.x)
+        nodes = np.flatnonzero(known if among is None else known & among).astype(np.int64)
         if len(nodes) == 0:
             raise NetworkError(f"{network!r} has no coordinates, so no node is nearest; name nodes by their labels")
-        return cls(cKDTree(_points(network, network.x[nodes], network.y[nodes])), nodes)
+        return cls(cKDTree(points_of(network, network.x[nodes], network.y[nodes])), nodes)
 
 
 def nearest_node(network: RoadNetwork, lon: float, lat: float) -> int:
@@ -55,7 +56,7 @@ def nearest_node(network: RoadNetwork, lon: float, lat: float) -> int:
             "longitude comes first"
         )
     tree, nodes = network.node_tree
-    distance, place = (np.ravel(found)[0] for found in tree.query(_points(network, np.array([x]), np.array([y]))))
+    distance, place = (np.ravel(found)[0] for found in tree.query(points_of(network, np.array([x]), np.array([y]))))
     node = int(nodes[int(place)])
     width = float(np.linalg.norm(tree.maxes - tree.mins))
     if distance > max(width, 0.001 if network.is_geographic else 0.0):
@@ -66,7 +67,7 @@ def nearest_node(network: RoadNetwork, lon: float, lat: float) -> int:
     return node
 
 
-def _points(network: RoadNetwork, x: Floats, y: Floats) -> Floats:
+def points_of(network: RoadNetwork, x: Floats, y: Floats) -> Floats:
     """Return places as points whose straight distances order as the distances on the map do."""
     if not network.is_geographic:
         return np.column_stack((x, y))

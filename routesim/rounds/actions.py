@@ -13,6 +13,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from routesim.arrays import Floats, Ints, Ints32
 from routesim.checks import numbers, whole
@@ -99,16 +100,19 @@ class ActionSet:
         max_overlap: float = 0.75,
         max_detour: float = 0.5,
         limit: int = 10_000,
+        edge_cost_s: ArrayLike | None = None,
     ) -> "PathList":
         """Return up to `k` simple paths from `origin` to `destination`, the quickest on empty roads first.
 
         The ends are node labels or (lon, lat) pairs. Methods: `"penalty"`, paths that really differ: two share
         at most `max_overlap` of the time of the quicker one, and none takes longer than 1 + `max_detour` times
         the quickest; `"k-shortest"`, the k quickest, however alike; `"all"`, every simple path whatever `k`, an
-        error if there are more than `limit`. Fewer paths than asked for are a FewerPathsWarning.
+        error if there are more than `limit`. Fewer paths than asked for are a FewerPathsWarning. With `edge_cost_s`,
+        what each edge of the network costs beside its travel time (a toll, its length, in seconds), the quickest is the
+        cheapest by both together.
         """
         ends, limits = nodes_of(network, origin, destination), DetourLimits(max_overlap, max_detour, limit)
-        return PathList(paths_between(network, ends, k, method, limits), network=network)
+        return PathList(paths_between(network, ends, k, method, limits, edge_cost_s), network=network)
 
     @classmethod
     def from_paths(cls, network: RoadNetwork, paths: Iterable[Sequence[int]]) -> "PathList":

@@ -26,6 +26,7 @@ from routesim.rounds.checks import (
 )
 from routesim.rounds.kernels import Payment, RoundArrays, Seen, Tallied, Trace, play_table
 from routesim.rounds.numbering import Action
+from routesim.rounds.paths import edge_costs
 from routesim.rounds.window import WindowState, enter
 from routesim.storage.state import (
     State,
@@ -201,14 +202,19 @@ class RoundEnvironment:
         noise_std: ArrayLike,
         *,
         reward_range: tuple[ArrayLike, ArrayLike] | None = None,
+        edge_cost_s: ArrayLike | None = None,
     ) -> Self:
-        """Return the environment with mean rewards base x congestion(count); `base` has one value per edge."""
+        """Return the environment with mean rewards base x congestion(count); `base` has one value per edge.
+
+        `edge_cost_s`, one value per edge too, is what a use costs beside, whatever the count.
+        """
         window = checked_window(window)
         bases = numbers("base", base)
         if bases.shape != (actions.n_edges,):
             raise InputError(f"base needs one value per edge, shape ({actions.n_edges},), got shape {bases.shape}")
         multipliers = congestion_table(congestion, actions.n_edges, window)
-        return cls(actions, bases[:, np.newaxis] * multipliers, window, noise_std, reward_range=reward_range)
+        costs = edge_costs(actions.n_edges, edge_cost_s)[:, np.newaxis]
+        return cls(actions, bases[:, np.newaxis] * multipliers - costs, window, noise_std, reward_range=reward_range)
 
     def task(self, knows: Knowledge = "nothing", rounds: int | None = None) -> Task:
         """Return what a learner that `knows` this much is told, if `rounds` rounds are to come."""

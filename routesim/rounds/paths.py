@@ -6,8 +6,10 @@ from operator import index
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from routesim.checks import numbers, whole
+from routesim.arrays import Floats
+from routesim.checks import LATEST_S, numbers, whole, within
 from routesim.errors import FewerPathsWarning, InputError, NoPathError
 from routesim.roads.candidates import all_paths, k_shortest, penalty_paths
 from routesim.roads.drivable import banned_on, has_needless_loop, said
@@ -27,18 +29,24 @@ class DetourLimits(NamedTuple):
 
 
 def paths_between(
-    network: RoadNetwork, ends: tuple[int, int], k: int, method: PathMethod, limits: DetourLimits
+    network: RoadNetwork,
+    ends: tuple[int, int],
+    k: int,
+    method: PathMethod,
+    limits: DetourLimits,
+    edge_cost_s: ArrayLike | None = None,
 ) -> list[list[int]]:
-    """Return what `ActionSet.between` lists between two nodes, the quickest on empty roads first."""
-    graph, free_flow_s, k = network.graph, network.free_flow_s, whole("k", k, least=1)
+    """Return what `ActionSet.between` lists between two nodes, the cheapest on empty roads first."""
+    graph, k = network.graph, whole("k", k, least=1)
+    costs_s = network.free_flow_s + edge_costs(network.n_edges, edge_cost_s)
     start, end = ends
     named = f"{network.labels[start]!r} to {network.labels[end]!r}"
     try:
         if method == "penalty":
             differ = {"max_overlap": limits.max_overlap, "max_detour": limits.max_detour}
-            paths = penalty_paths(graph, free_flow_s, start, end, k, **differ)
+            paths = penalty_paths(graph, costs_s, start, end, k, **differ)
         elif method == "k-shortest":
-            paths = k_shortest(graph, free_flow_s, start, end, k)
+            paths = k_shortest(graph, costs_s, start, end, k)
         elif method == "all":
             paths = all_paths(graph, start, end, limits.most)
             k = len(paths)
@@ -50,8 +58,18 @@ def paths_between(
         found = f"{len(paths)} of {k} paths were found from node {named}"
         warnings.warn(f"{found} with method {method!r}", FewerPathsWarning, stacklevel=3)
     if method == "all" or network.turn_penalties is None:
-        paths = sorted(paths, key=lambda path: float(free_flow_s[path].sum()))
+        paths = sorted(paths, key=lambda path: float(costs_s[path].sum()))
     return [path.tolist() for path in paths]
+
+
+def edge_costs(n_edges: int, edge_cost_s: ArrayLike | None) -> Floats:
+    """Return what edges cost beside their travel time, in seconds, at least 0 each; nothing unless given."""
+    if edge_cost_s is None:
+        return np.zeros(n_edges)
+    costs_s = within("edge_cost_s", edge_cost_s, 0.0, LATEST_S)
+    if costs_s.shape != (n_edges,):
+        raise InputError(f"edge_cost_s needs one value for each of {n_edges} edges, got shape {costs_s.shape}")
+    return costs_s
 
 
 def checked_paths(paths: Iterable[Sequence[int]], network: RoadNetwork | None) -> tuple[tuple[int, ...], ...]:

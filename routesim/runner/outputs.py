@@ -6,6 +6,8 @@
     edges.parquet     loads of edges over time, by learner
     queues.parquet    with queues: vehicles on edges, in their queues and waiting to enter, over time
     routes.geojson    the routes, with their shares
+    links.csv         in traffic, also .parquet and .gpkg: volumes, v/c and delays by the hour; beside it path_flows,
+                      skims, and where the scenario asks for them select_link and counts
     regret.png        the curves with their bands
     map.html          the page
 and record.json, routes.parquet, network.npz, from which `routesim map` draws the page again.
@@ -23,6 +25,7 @@ from routesim.errors import InputError, ResultsError
 from routesim.report.gis import write_gis
 from routesim.report.page import write_page
 from routesim.report.plots import plot_bands, write_plots
+from routesim.report.tables import write_tables
 from routesim.runner.reports import report
 from routesim.runner.units import Part, Unit, units
 from routesim.runner.work import Progress
@@ -75,12 +78,15 @@ class ReportJob:
         plot_bands(said.bands, files / "regret.png", measure=measure, clock=clock)
         write_plots(files, said.record)
         write_gis(files, said.record)
+        if said.record.network is not None:
+            write_tables(files, said.tables, said.record.network)
         write_page(files / "map.html", said.record)
         about = {
             "summary": {
                 **about_scenario(self.scenario, self.name),
                 "verdict": said.verdict,
                 **({"physics": said.physics, "notices": said.notices} if said.physics else {}),
+                **({"demand": dict(said.demand)} if said.demand else {}),
                 "table": [plain(row) for row in said.table],
             },
             "heading": said.heading,

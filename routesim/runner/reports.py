@@ -3,6 +3,7 @@
 import math
 import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -37,7 +38,12 @@ def report(scenario: AnyScenario, parts: Mapping[Unit, Part]) -> Report:
             _references(world),
             _equilibrium(scenario, world),
         )
-        return report_traffic(scenario.title, groups, roads)
+        density, told = world.demand.density(world.network), report_traffic(scenario.title, groups, roads)
+        demand = {**world.demand.loading.figures(), **density.figures()}
+        heading = told.heading
+        if np.isfinite(density.times_ordinary):
+            heading += f"; demand {density.times_ordinary:.2g} times as dense as in two real cities"
+        return replace(told, heading=heading, demand=demand)
     return report_rounds(scenario.title, groups, _city(scenario) if isinstance(scenario, CityScenario) else None)
 
 
@@ -58,8 +64,11 @@ def _groups(scenario: AnyScenario, parts: Mapping[Unit, Part]) -> list[Group[Any
 def _city(scenario: CityScenario) -> RoadsPlayed:
     city, found = scenario.city, city_environment(scenario).actions.n_actions
     routes = "every path of the graph" if found is None else f"{found} routes"
-    if found is not None and found < city.routes and city.method != "all":
-        routes += f" (of {city.routes} asked for)"
+    asked = city.routes * len(city.ends)
+    if len(city.ends) > 1:
+        routes += f" of {len(city.ends)} pairs"
+    if found is not None and found < asked and city.method != "all":
+        routes += f" (of {asked} asked for)"
     return RoadsPlayed(city.network(), routes, city.travellers is not None)
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from routesim.errors import CapacityWarning, InputError
 from routesim.experiment import Comparator, Progress, compare, instance, run
+from routesim.results.link_tables import tables_of
 from routesim.results.run import Run, Scalar
 from routesim.results.thinned_traffic import TrafficRun
 from routesim.rounds.contextual import ContextualEnvironment
@@ -99,10 +100,13 @@ def units(scenario: AnyScenario) -> list[Unit]:
 
 def simulator(scenario: TrafficScenario) -> TrafficSimulator:
     """Return the simulator of a scenario, made once in each process."""
-    demand = scenario.traffic.demand
-    bin_s = bin_seconds(demand.end_s - demand.start_s)
-    key = (fingerprint(scenario), "simulator")
-    return _remembered(key, lambda: scenario.traffic.simulator(scenario.rounds, scenario.incidents, bin_s=bin_s))
+
+    def make() -> TrafficSimulator:
+        world = scenario.traffic.simulator(scenario.rounds, scenario.incidents)
+        world.bin_s = bin_seconds(world.demand.end_s - world.demand.start_s)
+        return world
+
+    return _remembered((fingerprint(scenario), "simulator"), make)
 
 
 def city_environment(scenario: CityScenario) -> RoundEnvironment:
@@ -156,7 +160,12 @@ def _drive(unit: Unit, scenario: TrafficScenario, progress: Progress | None) -> 
     if progress:
         progress(unit.total)
     # The bin in which the demand begins is the same for all units.
-    return TrafficRun.of(traffic, *measured_times(scenario), first_bin=int(world.demand.start_s // world.bin_s))
+    thinned = TrafficRun.of(traffic, *measured_times(scenario), first_bin=int(world.demand.start_s // world.bin_s))
+    roads = scenario.traffic
+    tables = tables_of(
+        traffic, selected=roads.selected(world.network), counts=roads.counts, from_s=world.demand.start_s
+    )
+    return replace(thinned, tables=tables)
 
 
 _MEMORY: OrderedDict[tuple[Any, ...], Any] = OrderedDict()

@@ -4,15 +4,20 @@ from collections.abc import Sequence
 from typing import ClassVar, Literal, Self
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
+from routesim.checks import whole
 from routesim.errors import InputError
+from routesim.results.counts import read_counts
+from routesim.results.link_tables import MOST_SELECTED
+from routesim.roads.network import RoadNetwork
 from routesim.scenario.base import LEARNERS, Scenario
 from routesim.scenario.choices import CongestionChoice, PhysicsChoice, RouterChoice, TravellersChoice
 from routesim.scenario.demands import DemandChoice
 from routesim.scenario.incidents import IncidentChoice
-from routesim.scenario.sources import RoadSource
+from routesim.scenario.sources import Label, RoadSource, beside_scenario
 from routesim.traffic.simulator import TrafficSimulator
+from routesim.traffic.tables import edge_between
 from routesim.travellers.features import RoadFeatures
 from routesim.travellers.trip_costs import TripCosts
 
@@ -38,8 +43,24 @@ class TrafficRoads(RoadSource):
         default_factory=DemandChoice.model_construct, description="who wants to go where, and when"
     )
     travellers: TravellersChoice | None = Field(None, description="who travels, where trips differ")
+    counts: str | None = Field(
+        None, description="a .csv or .parquet table of counts as `rs.compare_counts` reads it, to set volumes beside"
+    )
+    select_links: tuple[int | tuple[Label, Label], ...] = Field(
+        (), max_length=MOST_SELECTED, description="edges, or pairs of nodes, whose users are written to select_link.csv"
+    )
     measure_from_s: float = Field(0.0, ge=0, le=1e9, description="trips that depart before this are not measured")
     measure_to_s: float | None = Field(None, gt=0, le=1e9, description="nor those that depart later than this")
+
+    @field_validator("counts")
+    @classmethod
+    def _counts_are_there(cls, file: str | None, info: ValidationInfo) -> str | None:
+        if file is None:
+            return None
+        path = beside_scenario(file, info)
+        if not path.is_file():
+            raise InputError(f"there is no file {str(path)!r}")
+        return str(path.resolve())
 
     @model_validator(mode="after")
     def _makes_sense(self) -> Self:
@@ -49,11 +70,19 @@ class TrafficRoads(RoadSource):
             )
         return self
 
-    def simulator(
-        self, vehicles: int | None, incidents: Sequence[IncidentChoice] = (), *, bin_s: float | None = None
-    ) -> TrafficSimulator:
+    def selected(self, network: RoadNetwork) -> list[int]:
+        """Return the edges whose users are to be told."""
+        edges = [one if isinstance(one, int) else edge_between(network, *one) for one in self.select_links]
+        for edge in edges:
+            whole("an edge of select_links", edge, least=0, most=network.n_edges - 1)
+        return edges
+
+    def simulator(self, vehicles: int | None, incidents: Sequence[IncidentChoice] = ()) -> TrafficSimulator:
         """Return the simulator, with so many vehicles expected in all if given."""
         network = self.network()
+        self.selected(network)  # mistakes show before anything runs
+        if self.counts is not None:
+            read_counts(self.counts, network)
         costs = None
         if self.travellers is not None:
             features = RoadFeatures(network, np.arange(network.n_edges), list(self.travellers.costs))
@@ -68,7 +97,6 @@ class TrafficRoads(RoadSource):
             overtaking=self.overtaking,
             reroute_share=self.reroute_share,
             reroute_s=self.reroute_s,
-            bin_s=bin_s,
             trip_costs=costs,
             incidents=[one.make(network) for one in incidents],
         )

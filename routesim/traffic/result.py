@@ -15,6 +15,7 @@ from routesim.errors import InputError
 from routesim.roads.incidents import Incident
 from routesim.roads.network import RoadNetwork
 from routesim.storage.folders import write_folder, write_json
+from routesim.traffic import tables
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -231,6 +232,37 @@ class Traffic:
 
             numbers |= assigned(self.network, self.demand).beside(mean)
         return numbers
+
+    def links(self, bin_s: float | None = None, *, first_s: float = 0.0) -> "pd.DataFrame":
+        """Return the link table: one row for each bin of time and road that was used, with names and nodes.
+
+        Columns: start_s and end_s, edge, u, v and key (OpenStreetMap's where the roads are), name, highway, length_m,
+        capacity_vph, free_flow_s; volume (vehicles that entered), flow_vph, v_c (flow relative to capacity) and
+        mean_delay_s (beyond free flow, noise left out). `bin_s` joins the recorded bins to longer ones, counted from
+        `first_s`, or with math.inf to one; largest_v_c and largest_delay_s are those of the recorded bins within. Where
+        roads queue the delay is the time all vehicles spent on the road by how many passed (Little's law).
+        """
+        return tables.links(self, bin_s, first_s)
+
+    def path_flows(self, from_s: float = 0.0, to_s: float = np.inf) -> "pd.DataFrame":
+        """Return one row for each path driven by those who departed between the times.
+
+        Columns: origin, destination, path (a tuple of edges), vehicles, share of the pair's vehicles,
+        mean_travel_time_s of those who arrived, length_m and free_flow_s.
+        """
+        return tables.path_flows(self, from_s, to_s)
+
+    def skims(self, from_s: float = 0.0, to_s: float = np.inf) -> "pd.DataFrame":
+        """Return one row for each pair of places: what trips between them took that departed between the times.
+
+        Columns: origin, destination, vehicles, arrived, and of those who arrived mean_travel_time_s, slowest_s,
+        mean_free_flow_s (their paths on empty roads) and mean_length_m.
+        """
+        return tables.skims(self, from_s, to_s)
+
+    def select_link(self, edge: int) -> tables.SelectedLink:
+        """Return who drove over an edge: `vehicles` on every edge, and `pairs`, a table from where to where."""
+        return tables.select_link(self, edge)
 
     def over_capacity(self) -> "OverCapacity | None":
         """Return the roads that were entered above capacity in some time bin, None where there are none."""

@@ -165,7 +165,7 @@ def test_what_cannot_be_assigned_is_refused() -> None:
         rs.assign(roads, {"origin": ["s"], "destination": ["t"]})
     with pytest.raises(InputError, match=r"at least 0, got -1\.0 in row 0"):
         rs.assign(roads, {"origin": ["s"], "destination": ["t"], "vehicles": [-1.0]})
-    with pytest.raises(InputError, match="row 0 goes from 's' to itself"):
+    with pytest.raises(InputError, match="without vehicles"):  # within one place nobody needs a road
         rs.assign(roads, {"origin": ["s"], "destination": ["s"], "vehicles": [1.0]})
     with pytest.raises(InputError, match="without vehicles"):
         rs.assign(roads, {"origin": ["s"], "destination": ["t"], "vehicles": [0.0]})

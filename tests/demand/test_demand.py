@@ -114,9 +114,16 @@ def test_departures_that_make_no_sense_are_refused(times: list[object], match: s
         rs.Demand.from_trips({"origin": [1, 1], "destination": [2, 2], "departure_s": times})
 
 
+def test_trips_within_one_place_are_left_out_and_counted() -> None:
+    trips = rs.Demand.from_trips({"origin": [1, 1], "destination": [1, 2], "departure_s": [0.0, 5.0]})
+    assert (trips.departure_s.tolist(), trips.loading.within_rows, trips.loading.within_vehicles) == ([5.0], 1, 1.0)
+    rates = rs.Demand.from_od({"origin": [1, 1, 2], "destination": [1, 2, 2], "vehicles": [4.0, 6.0, 0.0]})
+    assert (rates.expected_vehicles, rates.loading.rows) == (6.0, 3)
+    assert (rates.loading.within_rows, rates.loading.within_vehicles) == (1, 4.0)
+    assert repr(rates) == "<Demand: 6 vehicles expected between 0 and 3600 s, 1 entries, 2 places>"
+
+
 def test_tables_that_make_no_sense_are_refused() -> None:
-    with pytest.raises(InputError, match="vehicle 0 goes from 1 to itself"):
-        rs.Demand.from_trips({"origin": [1], "destination": [1], "departure_s": [0.0]})
     with pytest.raises(InputError, match="equally long"):
         rs.Demand.from_trips({"origin": [1, 2], "destination": [1], "departure_s": [0.0]})
     with pytest.raises(InputError, match="column 'destination'; it has from, origin"):

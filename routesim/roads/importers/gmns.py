@@ -7,12 +7,14 @@ from pathlib import Path
 
 import numpy as np
 
-from routesim.arrays import Floats
+from routesim.arrays import Bools, Floats
 from routesim.errors import NetworkError
 from routesim.roads.importers.assemble import EdgeNumbers, Edges, Lines, Nodes, assemble
 from routesim.roads.importers.files import reads_files
 from routesim.roads.importers.gmns_signals import Signals, SignalTables, signal_nodes
 from routesim.roads.importers.gmns_tables import Row, is_for_cars, number, plain_id, read_table
+from routesim.roads.importers.gmns_vdf import volume_delay
+from routesim.roads.importers.gmns_zones import nodes_without_through_traffic
 from routesim.roads.importers.graph import parse_linestring
 from routesim.roads.importers.plausible import warn_of_speeds
 from routesim.roads.importers.tntp import METRES
@@ -39,7 +41,9 @@ def from_gmns(
     "km", "mi", "ft") and without config.csv, the unit is the one with which the stated lengths fit the
     lines drawn, and `speed_unit` ("km/h", "mph", "m/s") goes with it. Capacity is per lane and hour, as the
     format says. Links whose `directed` is false lead both ways; links whose `allowed_uses` name no car are
-    left out.
+    left out. The volume-delay function is that of the columns `vdf_…`, as `routesim.roads.importers.gmns_vdf` reads
+    them. Centroids of zones, and places that only connectors touch, carry no through traffic: see
+    `routesim.roads.importers.gmns_zones`.
 
     Nodes have signals where their `ctrl_type`, or that of a movement, says so. Their programmes are those of the signal
     tables; a node for which these are not complete keeps the default programme, and a warning counts them.
@@ -63,9 +67,10 @@ def from_gmns(
     reader = _Links(labels, x, y, str(link_file), geographic)
     for line, row in links:
         reader.add(line, row)
+    closed = nodes_without_through_traffic(nodes, reader.ends, [kind for _, kind in reader.texts])
     signals = SignalTables(directory, max_bytes).read(signal_nodes(nodes), reader.index, reader.links, reader.ends)
     try:
-        network = reader.network(units, signals, GEOGRAPHIC if geographic else "planar", name or directory.name)
+        network = reader.network(units, signals, closed, GEOGRAPHIC if geographic else "planar", name or directory.name)
     except NetworkError as error:
         raise NetworkError(f"{link_file}: {error}") from None
     return network.largest_component() if largest_component else network
@@ -79,7 +84,7 @@ class _Links:
         self.index = {str(label): i for i, label in enumerate(labels)}
         self.links: dict[str, list[int]] = {}  # the edges of each link_id, none if it is not for cars
         self.ends: list[tuple[int, int]] = []
-        self.numbers: list[tuple[float, float, float, float, float, float]] = []
+        self.numbers: list[tuple[float, ...]] = []
         self.texts: list[tuple[str, str]] = []
         self.shapes: list[Floats] = []
 
@@ -98,13 +103,15 @@ class _Links:
         capacity, lanes = number(row, "capacity", where), number(row, "lanes", where)
         if not math.isnan(capacity):
             capacity *= 1.0 if math.isnan(lanes) else lanes
+        delay = volume_delay(row, where)
         numbers = (
             number(row, "length", where),
             number(row, "free_speed", where),
             lanes or math.nan,
-            capacity or math.nan,
-            number(row, "vdf_alpha", where),
-            number(row, "vdf_beta", where),
+            delay.capacity_vph if math.isnan(capacity or math.nan) else capacity,
+            delay.alpha,
+            delay.beta,
+            delay.free_flow_s,
         )
         if math.isnan(numbers[0]):
             raise NetworkError(f"{where}: length is missing")
@@ -120,7 +127,7 @@ class _Links:
     def _push(
         self,
         ends: tuple[int, int],
-        numbers: tuple[float, float, float, float, float, float],
+        numbers: tuple[float, ...],
         texts: tuple[str, str],
         shape: Floats,
     ) -> None:
@@ -129,7 +136,9 @@ class _Links:
         self.texts.append(texts)
         self.shapes.append(shape)
 
-    def network(self, units: Mapping[str, str], signals: Signals, crs: str, name: str) -> RoadNetwork:
+    def network(
+        self, units: Mapping[str, str], signals: Signals, no_through: Bools, crs: str, name: str
+    ) -> RoadNetwork:
         if not self.ends:
             raise NetworkError("no link for cars")
         ends = np.array(self.ends, dtype=np.int64)
@@ -138,7 +147,7 @@ class _Links:
         speed_unit = units.get("speed") or ("mph" if length_unit in {"mi", "ft"} else "km/h")
         speed = numbers[:, 1] * _KPH[speed_unit]
         network = assemble(
-            Nodes(self.labels, self.x, self.y, signals=signals.nodes),
+            Nodes(self.labels, self.x, self.y, no_through, signals.nodes),
             Edges(
                 ends[:, 0],
                 ends[:, 1],
@@ -154,6 +163,7 @@ class _Links:
                 capacity_vph=numbers[:, 3],
                 bpr_alpha=numbers[:, 4],
                 bpr_beta=numbers[:, 5],
+                free_flow_s=numbers[:, 6],
             ),
             Lines.joined(self.shapes),
             crs=crs,
