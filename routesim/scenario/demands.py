@@ -1,7 +1,7 @@
 """Who wants to go where in a traffic scenario: a city's ready demand, listed pairs, or a file of trips or rates."""
 
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from pydantic import AliasChoices, Field, ValidationInfo, field_validator, model_validator
 
