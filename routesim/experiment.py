@@ -212,7 +212,10 @@ class _Game:
             self._show(progress, shown, saved)
         while keeper.now < keeper.rounds:
             epoch = by_epoch.epoch(keeper.now) if by_epoch else None
-            stretch = 0 if epoch is None else _play_epoch(world, epoch, keeper.room())
+            stretch = 0
+            if epoch is not None:
+                room = keeper.room()
+                stretch = _play_epoch(world, epoch, room.part(0, min(len(room.actions), epoch.end - keeper.now)))
             if stretch == 0:
                 action = player.choose(world.observe())
                 number = world.number(action)
@@ -275,7 +278,7 @@ def _saving(saved: Checkpoint | None) -> Iterator[None]:
 
 def _play_epoch(world: RoundEnvironment, epoch: Epoch, trace: Trace) -> int:
     """Play an epoch in one compiled call and return its rounds; 0 if the next round must be a single step."""
-    policy, tally = epoch
+    policy, tally, _ = epoch
     if isinstance(policy, ContextualPolicy):
         if not (isinstance(world, ContextualEnvironment) and isinstance(tally, Fit)):
             raise InputError("a contextual policy is played in a ContextualEnvironment, into a Fit")

@@ -64,12 +64,13 @@ class Learner(Protocol):
 
 
 class Epoch(NamedTuple):
-    """A policy that is kept: a table of actions by history or a cycle of actions until the tally is full, or a policy
-    that looks at contexts to its last round.
+    """A policy that is kept: a table of actions by history or a cycle of actions until the tally is full or round `end`
+    has come, or a policy that looks at contexts to its last round.
     """
 
     policy: TablePolicy | CyclePolicy[Any] | ContextualPolicy
     tally: Tally | Fit
+    end: int = np.iinfo(np.int64).max
 
 
 @runtime_checkable

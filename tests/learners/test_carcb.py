@@ -143,7 +143,7 @@ def errors_of_theta(arms: int, window: int, seed: int, rounds: int) -> dict[int,
 
     now, errors = 0, {}
     while now < rounds:
-        policy, fit = learner.epoch(now)
+        policy, fit, _ = learner.epoch(now)
         errors[now] = float(np.linalg.norm(learner.theta - world.theta))
         now += world.play_contextual(policy, fit, Trace.empty(rounds - now))
     return errors

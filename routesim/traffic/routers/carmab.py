@@ -30,7 +30,7 @@ class CARMABRouter:
     Where roads queue, counts are vehicles on the road, and the flow at a count follows by Little's law.
     """
 
-    confidence: float = 1.0
+    confidence: float | None = None
     delta: float = 0.1
     interval_s: float | None = 300.0
     relative_gap: float = 1e-3
@@ -43,7 +43,7 @@ class CARMABRouter:
     plans: int = field(init=False, default=0, repr=False)
 
     def __post_init__(self) -> None:
-        check_confidence(self.confidence, self.delta)
+        check_confidence(1.0 if self.confidence is None else self.confidence, self.delta)
         if self.interval_s is not None:
             seconds("interval_s", self.interval_s)
         number("relative_gap", self.relative_gap, 0.0, 1.0)
@@ -75,7 +75,7 @@ class CARMABRouter:
         mean = lessons.sums / uses
         spread = np.sqrt(np.maximum(0.0, lessons.squares / uses - mean**2))
         pairs = lessons.visits.size
-        radius = self.confidence * spread * np.sqrt(np.log(pairs * self.plans / self.delta) / uses)
+        radius = (self.confidence or 1.0) * spread * np.sqrt(np.log(pairs * self.plans / self.delta) / uses)
         lower = np.where(lessons.visits > 0, np.maximum(mean - radius, free_flow), free_flow)
         # A road is no quicker at a larger count, so what is known of a count bounds all larger ones.
         return np.asarray(np.maximum.accumulate(lower, axis=1), dtype=np.float64)
