@@ -51,8 +51,8 @@ def run(
     """Let `learner` play `rounds` rounds and return what happened; neither argument changes.
 
     Every random choice follows from `seed` and the number of the `replication`. `comparator` saves planning with the
-    true rewards again if that plan, or what `compare` returned, is at hand. `compiled=False` plays all rounds
-    step by step: the same numbers, slower. `progress` is called now and then with the number of rounds played since the last
+    true rewards again if that plan, or what `compare` returned, is at hand. `compiled=False` plays all rounds step by
+    step: the same numbers, slower. `progress` is called now and then with the number of rounds played since the last
     call. `keep` keeps at most so many rows of equal numbers of rounds, in memory too, in place of a row for each round;
     see `Run.ends`.
 
