@@ -4,35 +4,46 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from routesim.arrays import Floats
+from routesim.arrays import Bools, Floats, Ints, Ints32
 from routesim.assignment.assignment import FlowSolver
-from routesim.assignment.frank_wolfe import Prices
+from routesim.assignment.frank_wolfe import Prices, prices_at
 from routesim.checks import check_confidence, number, seconds, whole
-from routesim.kernels import kernel
 from routesim.learners.carmab import CARMAB
-from routesim.planning.hull import hull_corners
-from routesim.traffic.protocol import Departures, Driven, Routes, TrafficTask
-from routesim.traffic.routers.base import Feedback
-from routesim.traffic.routers.by_flow import between, flows_at, priced, totals_at
+from routesim.traffic.protocol import BELIEVED, Departures, Driven, Routes, TrafficTask
+from routesim.traffic.routers.base import Feedback, Foreseen
+from routesim.traffic.routers.by_flow import between, convex_slopes, flows_at, priced, read_at, totals_at
 from routesim.traffic.routers.dealer import Dealer
+from routesim.traffic.routers.od_pairs import part_of
+from routesim.traffic.routers.optimistic_bins import bin_middles, optimistic_times
+from routesim.traffic.routers.road_beliefs import RoadBeliefs
+
+_FAIR = 0.2
 
 
 @dataclass
 class CARMABRouter:
-    """CARMAB-st in continuous time: optimistic travel times by (edge, bin of counts), flows planned on them.
+    """CARMAB-st in continuous time: travel times by count are learned from what was driven, and flows planned on them.
 
-    It knows the roads on empty streets and the demand's mean rates, and nothing of congestion. Every `interval_s`
-    seconds it takes the shortest travel times that its estimates allow, plans the flows with the least total time
-    on them, and deals the shares out evenly until the next plan. The radius of a confidence interval is
-    confidence x scale x sqrt(log(edges x bins x plans / delta) / uses), where scale is the spread seen in the bin.
-    Where roads queue, counts are vehicles on the road, and the flow at a count follows by Little's law.
+    It knows the roads on empty streets and the demand's rates, and nothing of congestion. Every `interval_s` seconds
+    it takes in what was driven, and every `plan_s` seconds it plans the flows with the least total time for those who
+    follow, around what drives there besides. Each vehicle takes the path that it believes quickest at the counts of its
+    departure, plus what one more vehicle costs the others in the plan.
+
+    A road's travel time is believed to rise with a power of the count, from a posterior over its capacity; where that
+    does not fit, the mean times of bins of counts take its place. With `forget`, a road is learned anew when its latest
+    times contradict what was believed, or a vehicle does not come out of it, as after an incident.
+
+    With a number for `confidence` it is as near to the paper's algorithm as continuous time allows: the shortest times
+    that the estimates by (edge, bin of counts) allow, and the shares of the plan dealt out evenly until the next. The
+    radius is confidence x spread x sqrt(log(edges x bins x plans / delta) / uses); `forget` is without meaning then.
     """
 
     confidence: float | None = None
     delta: float = 0.1
-    interval_s: float | None = 300.0
+    interval_s: float | None = 60.0
+    plan_s: float = 300.0
+    forget: bool = True
     relative_gap: float = 1e-3
     most_iterations: int = 50
 
@@ -46,73 +57,114 @@ class CARMABRouter:
         check_confidence(1.0 if self.confidence is None else self.confidence, self.delta)
         if self.interval_s is not None:
             seconds("interval_s", self.interval_s)
+        seconds("plan_s", self.plan_s)
         number("relative_gap", self.relative_gap, 0.0, 1.0)
         whole("most_iterations", self.most_iterations, 1)
 
-    def start(self, task: TrafficTask, rng: np.random.Generator) -> None:  # noqa: ARG002 - optimism needs no chance
+    def start(self, task: TrafficTask, rng: np.random.Generator) -> None:
         """Begin a run, knowing nothing."""
-        self._task = task
-        self._solver = FlowSolver(task.network, task.demand.per_hour())
+        self.start_among(task, rng, 1.0, None)
+
+    def start_among(
+        self,
+        task: TrafficTask,
+        rng: np.random.Generator,  # noqa: ARG002 - what is believed needs no chance
+        share: float,
+        others: Foreseen | None,  # noqa: ARG002 - how others drive is learned, not known
+    ) -> None:
+        """Begin a run in which a share of the vehicles follows."""
+        self._task, self._share = task, share
+        self._solver = FlowSolver(task.network, part_of(task, share if share > 0 else 1.0))
         index, n_nodes = task.network.node_index, task.network.n_nodes
         pairs = np.array([index(a) * n_nodes + index(b) for a, b in self._solver.labels], dtype=np.int64)
         self._dealer = Dealer(pairs, n_nodes)
-        self.plans = 0
+        self.plans, self._planned_s = 0, -np.inf
+        self._tolls = np.zeros(task.network.n_edges)
+        self._demand = self._solver.pairs.demand
+        self._busy = 1.0
+        self.beliefs = RoadBeliefs(task, forget=self.forget) if self.confidence is None else None
 
     def route(self, departures: Departures) -> Routes:
-        """Plan anew and deal paths to these vehicles."""
-        self.plans += 1
-        self._solver.solve(self._prices(), self.relative_gap, self.most_iterations)
-        self._dealer.use(self._solver.path_shares(1e-3))
-        return self._dealer.deal(departures)
+        """Plan anew where it is time, and send these vehicles off."""
+        due = departures.now_s >= self._planned_s + self.plan_s
+        if due:
+            self._planned_s = departures.now_s
+            self.plans += 1
+        if self.beliefs is None:
+            if due:
+                self._solver.solve(self._optimistic_prices(), self.relative_gap, self.most_iterations)
+                self._dealer.use(self._solver.path_shares(1e-3))
+            return self._dealer.deal(departures)
+        counts = self._task.counts()
+        news = self.beliefs.look(departures.now_s, counts)
+        if due:
+            self.beliefs.pool()
+            self._plan(self.beliefs.times, counts, departures.now_s)
+            self._dealer.use(self._solver.path_shares(1e-3))
+        if news or due:
+            self._costs = self.beliefs.times + self._tolls[:, np.newaxis]
+        dealt = self._dealer.deal(departures)
+        fair = self._fair_paths(counts)
+        return dealt._replace(
+            which=np.where(fair[dealt.which], dealt.which, BELIEVED), believed=self._costs if news or due else None
+        )
+
+    def _fair_paths(self, counts: Ints32) -> Bools:
+        """Say which paths of the plan cost about as much at these counts as the plan has it."""
+        shares, lessons = self._dealer.shares, self._task.lessons
+        low = np.minimum(np.searchsorted(lessons.bin_starts, counts, side="right") - 1, len(lessons.bin_starts) - 2)
+        width = lessons.bin_starts[low + 1] - lessons.bin_starts[low]
+        part, edge = (counts - lessons.bin_starts[low]) / width, np.arange(len(counts))
+        now = self._costs[edge, low] + part * (self._costs[edge, low + 1] - self._costs[edge, low])
+        costs = np.add.reduceat(now[shares.edges], shares.indptr[:-1])
+        planned = np.add.reduceat(self._marginal[shares.edges], shares.indptr[:-1])
+        pairs = np.diff(shares.first)
+        least = np.repeat(np.minimum.reduceat(costs, shares.first[:-1]), pairs)
+        fair = (costs <= (1 + _FAIR) * least) & (least <= (1 + 2 * _FAIR) * planned)
+        return np.asarray(fair, dtype=np.bool_)
 
     def learn(self, driven: Driven) -> None:
         """Nothing to do: the lessons of the task are up to date."""
 
+    def _plan(self, times: Floats, counts: Ints32, now_s: float) -> None:
+        """Plan the flows of those who follow on these travel times, and what one more vehicle costs the others."""
+        solver, starts = self._solver, self._task.lessons.bin_starts
+        busy = self._task.demand.rate_at(now_s, now_s + self.plan_s)
+        own = (solver.flows - solver.background) * (busy / self._busy)
+        around = solver.background
+        if self._share < 1.0:
+            driven = read_at(np.zeros(1), starts[np.newaxis, :] - counts[:, np.newaxis], self._flows(starts, times))[:, 0]
+            around = np.maximum(0.0, driven - own)
+        solver.background, solver.flows, self._busy = around, own + around, busy
+        solver.pairs = solver.pairs._replace(demand=self._demand * busy)
+        prices = self._prices(starts, times, np.full(len(times), len(starts) - 1))
+        solver.solve(prices, self.relative_gap, self.most_iterations)
+        marginal = np.empty(len(times))
+        prices_at(prices, solver.flows, marginal)
+        flows = self._flows(starts, times)
+        at = read_at(np.zeros(1), flows - solver.flows[:, np.newaxis], times)[:, 0]
+        self._tolls, self._marginal = np.maximum(0.0, marginal - at), marginal
+
+    def _flows(self, counts: Floats | Ints, times: Floats) -> Floats:
+        return np.broadcast_to(flows_at(self._task, counts, times), times.shape)
+
     def optimistic_times(self) -> Floats:
         """Return the shortest travel time believed possible by (edge, bin), which never falls with the count."""
-        lessons, free_flow = self._task.lessons, self._task.network.free_flow_s[:, np.newaxis]
-        uses = np.maximum(1, lessons.visits)
-        mean = lessons.sums / uses
-        spread = np.sqrt(np.maximum(0.0, lessons.squares / uses - mean**2))
-        pairs = lessons.visits.size
-        radius = (self.confidence or 1.0) * spread * np.sqrt(np.log(pairs * self.plans / self.delta) / uses)
-        lower = np.where(lessons.visits > 0, np.maximum(mean - radius, free_flow), free_flow)
-        # A road is no quicker at a larger count, so what is known of a count bounds all larger ones.
-        return np.asarray(np.maximum.accumulate(lower, axis=1), dtype=np.float64)
+        return optimistic_times(self._task, self.confidence or 1.0, self.delta, self.plans)
 
-    def _prices(self) -> Prices:
-        """Return the marginal total time at each flow, from straight lines through the optimistic times at the bins.
+    def _optimistic_prices(self) -> Prices:
+        """Return the prices of optimistic times; beyond the largest count seen on a road the last price goes on."""
+        seen = self._task.lessons.visits > 0
+        last = np.where(seen.any(axis=1), seen.shape[1] - 1 - np.argmax(seen[:, ::-1], axis=1), 0)
+        return self._prices(bin_middles(self._task), self.optimistic_times(), last)
+
+    def _prices(self, counts: Floats, times: Floats, last: Ints) -> Prices:
+        """Return the marginal total time at each flow, from straight lines through the times at the counts.
 
         The total time of an edge is the flow x the time at that flow. Differences of noisy totals are noisier still,
-        so the slopes are those of the greatest convex function below the totals seen; beyond them the last goes on.
+        so the slopes are those of the greatest convex function below the totals; beyond the last they go on.
         """
-        lessons, times = self._task.lessons, self.optimistic_times()
-        starts = lessons.bin_starts
-        middles = np.append((starts[:-1] + starts[1:] - 1) / 2, starts[-1])
-        flows = flows_at(self._task, middles, times)
-        seen = lessons.visits > 0
-        last = np.where(seen.any(axis=1), seen.shape[1] - 1 - np.argmax(seen[:, ::-1], axis=1), 0)
-        slopes = _convex_slopes(flows, totals_at(self._task, middles, times), last, times[:, 0])
+        flows = flows_at(self._task, counts, times)
+        slopes = convex_slopes(flows, totals_at(self._task, counts, times), last, times[:, 0])
         # The price paid by the first vehicle is the free-flow time; between two bins it is that of their middle.
         return priced(between(flows), np.column_stack((times[:, 0], slopes)))
-
-
-@kernel
-def _convex_slopes(flows: Floats, totals: Floats, last: NDArray[np.int64], least: Floats) -> Floats:
-    """Return, for each edge and step between flows, the slope of the greatest convex function below the totals.
-
-    Only the flows up to `last` count, and no slope is below `least`; later steps have the slope of the last one.
-    There is one row of flows for all edges, or one each.
-    """
-    slopes = np.empty((len(totals), flows.shape[1] - 1))
-    corners = np.empty(flows.shape[1], dtype=np.int64)
-    for edge in range(len(totals)):
-        mine = flows[edge if len(flows) > 1 else 0]
-        size = hull_corners(mine, -totals[edge, : last[edge] + 1], corners)
-        slope = least[edge]
-        for piece in range(1, size):
-            one, two = corners[piece - 1], corners[piece]
-            slope = max(slope, (totals[edge, two] - totals[edge, one]) / (mine[two] - mine[one]))
-            slopes[edge, one:two] = slope
-        slopes[edge, last[edge] :] = slope
-    return slopes
