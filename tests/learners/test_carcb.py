@@ -219,7 +219,8 @@ def test_a_learner_that_does_not_plan_stays_above() -> None:
 @pytest.mark.parametrize(("arms", "window"), SETTINGS)
 @pytest.mark.parametrize("known", [True, False], ids=["known", "stochastic"])
 def test_average_regret_is_below_0_005_at_fifty_thousand_rounds(arms: int, window: int, known: bool) -> None:
-    runs = [rs.run(paper(arms, window, 50_000, seed, known=known), rs.CARCB(**PAPERS), 50_000, seed) for seed in range(10)]
+    worlds = [paper(arms, window, 50_000, seed, known=known) for seed in range(10)]
+    runs = [rs.run(world, rs.CARCB(**PAPERS), 50_000, seed) for seed, world in enumerate(worlds)]
     assert rs.regret_band(runs, at=[50_000]).upper[0] < 0.005
 
 

@@ -133,7 +133,9 @@ class CARMABRouter:
         own = (solver.flows - solver.background) * (busy / self._busy)
         around = solver.background
         if self._share < 1.0:
-            driven = read_at(np.zeros(1), starts[np.newaxis, :] - counts[:, np.newaxis], self._flows(starts, times))[:, 0]
+            driven = read_at(np.zeros(1), starts[np.newaxis, :] - counts[:, np.newaxis], self._flows(starts, times))[
+                :, 0
+            ]
             around = np.maximum(0.0, driven - own)
         solver.background, solver.flows, self._busy = around, own + around, busy
         solver.pairs = solver.pairs._replace(demand=self._demand * busy)

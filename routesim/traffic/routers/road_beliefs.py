@@ -151,7 +151,7 @@ class RoadBeliefs:
         _write(*known, self.beta, self.fits, self.times)
 
     def _certainty(self) -> Floats:
-        """Return the standard deviation of what is believed of log c; infinite where too little is known to doubt it."""
+        """Return the standard deviation of log c as believed; infinite where too little is known to doubt it."""
         return np.where(self.kept.visits.sum(axis=1) >= _KNOWN, self.fits.std, np.inf)
 
     def _reset(self, edge: int, new: Sums | None) -> None:
@@ -283,7 +283,7 @@ def _evidence(edges: Ints, kept: Sums, free_flow: Floats, logs: Floats, beta: fl
 def _write(
     edges: Ints, kept: Sums, free_flow: Floats, starts: Floats, logs: Floats, beta: float, fits: Fits, times: Floats
 ) -> None:
-    """Fill in the travel times of some roads at the starts of bins: by the curve, or by the bins where it does not fit."""
+    """Fill in the times of some roads at the starts of bins: by the curve, or by the bins where it does not fit."""
     n_bins = len(starts)
     means, weights, places = np.empty(n_bins), np.empty(n_bins), np.empty(n_bins)
     for edge in edges:
