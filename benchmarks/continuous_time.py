@@ -9,7 +9,8 @@ and 2:00, when the roads have filled; all their trips end before demand does at 
 router, which take hours.
 
 Cities: `load_demand` for three hours, travel times with noise of 10 %, the mean over departures between 2:00 and 2:30.
-CARMAB, with the optimistic bins of `confidence=1`, knows nothing of congestion at the start; greedy knows the true congestion function and the counts.
+CARMAB, with the optimistic bins of `confidence=1`, knows nothing of congestion at the start; greedy knows the true
+congestion function and the counts.
 """
 
 import os

@@ -27,9 +27,10 @@ class CARCB:
     """Congestion-aware routing by contextual bandits, with known or stochastic contexts; arms and paths alike.
 
     Episode e has growth**e * max(window, 1) rounds. It is planned with the theta fitted to all rounds before it; the
-    first theta is drawn from the unit ball. With known contexts the plan is the dynamic programme over the rounds of the
-    episode and the `lookahead` windows after it, so that the last rounds do not spoil the first of the next; with stochastic ones it is the best stationary policy for a fixed sample of `sample` contexts. Where the
-    joint histories are too many (`planner="auto"`), or on demand, it is planned edge by edge for contexts in general.
+    first theta is drawn from the unit ball. With known contexts the plan is the dynamic programme over the rounds of
+    the episode and the `lookahead` windows after it, so that its last rounds do not spoil the first of the next; with
+    stochastic ones it is the best stationary policy for a fixed sample of `sample` contexts. Where the joint histories
+    are too many (`planner="auto"`), or on demand, it is planned edge by edge for contexts in general.
 
     `skip_first` gives the first `window` rewards of an episode no weight in the dynamic programme, as in the text of
     the algorithm; a stationary policy has no first rounds. `ridge` is added to the squares in the fit. At 0 the fit is

@@ -183,9 +183,7 @@ def check_routes(network: RoadNetwork, routes: Routes, asked: Departures) -> Non
     if routes.believed is not None:
         shape, least = routes.believed.shape, network.free_flow_s[:, np.newaxis]
         if len(shape) != 2 or shape[0] != network.n_edges or not (routes.believed >= least).all():
-            raise RouteError(
-                "what is believed must be costs of at least the free-flow time, by (edge, bin of the count)"
-            )
+            raise RouteError("what is believed must be at least the free-flow time, by (edge, bin of the count)")
 
     wrong = np.flatnonzero((which != GREEDY) & (which != BELIEVED) & ~weighed & ((which < 0) | (which >= n_paths)))
     if len(wrong):

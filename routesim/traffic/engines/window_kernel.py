@@ -78,7 +78,8 @@ class Present(NamedTuple):
     """What edges cost at the counts of a moment, for `search` of `routesim.roads.shortest`.
 
     Costs are seconds and tolls where `kind` is BY_SECONDS, what the router believes at the count where it is BY_COUNT,
-    and else what it believes seconds to cost travellers of this kind. Where the table of travel times is too short an edge counts as closed, and `wanted` is its count.
+    and else what it believes seconds to cost travellers of this kind. Where the table of travel times is too short an
+    edge counts as closed, and `wanted` is its count.
     """
 
     roads: Roads

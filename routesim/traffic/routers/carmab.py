@@ -18,7 +18,7 @@ from routesim.traffic.routers.od_pairs import part_of
 from routesim.traffic.routers.optimistic_bins import bin_middles, optimistic_times
 from routesim.traffic.routers.road_beliefs import RoadBeliefs
 
-_FAIR = 0.2
+_FAIR = 0.2  # by which a path of the plan may cost more than the best of them, and half of what all may than planned
 
 
 @dataclass
@@ -27,8 +27,9 @@ class CARMABRouter:
 
     It knows the roads on empty streets and the demand's rates, and nothing of congestion. Every `interval_s` seconds
     it takes in what was driven, and every `plan_s` seconds it plans the flows with the least total time for those who
-    follow, around what drives there besides. Each vehicle takes the path that it believes quickest at the counts of its
-    departure, plus what one more vehicle costs the others in the plan.
+    follow, around what drives there besides. Vehicles are dealt the paths of the plan in its shares, as long as a path
+    costs about as much at the present counts as was planned; others take the path that is believed quickest at the
+    counts of their departure, plus what one more vehicle costs the others in the plan.
 
     A road's travel time is believed to rise with a power of the count, from a posterior over its capacity; where that
     does not fit, the mean times of bins of counts take its place. With `forget`, a road is learned anew when its latest
@@ -79,7 +80,7 @@ class CARMABRouter:
         pairs = np.array([index(a) * n_nodes + index(b) for a, b in self._solver.labels], dtype=np.int64)
         self._dealer = Dealer(pairs, n_nodes)
         self.plans, self._planned_s = 0, -np.inf
-        self._tolls = np.zeros(task.network.n_edges)
+        self._tolls, self._marginal = np.zeros(task.network.n_edges), np.empty(task.network.n_edges)
         self._demand = self._solver.pairs.demand
         self._busy = 1.0
         self.beliefs = RoadBeliefs(task, forget=self.forget) if self.confidence is None else None
@@ -100,7 +101,6 @@ class CARMABRouter:
         if due:
             self.beliefs.pool()
             self._plan(self.beliefs.times, counts, departures.now_s)
-            self._dealer.use(self._solver.path_shares(1e-3))
         if news or due:
             self._costs = self.beliefs.times + self._tolls[:, np.newaxis]
         dealt = self._dealer.deal(departures)
@@ -111,11 +111,8 @@ class CARMABRouter:
 
     def _fair_paths(self, counts: Ints32) -> Bools:
         """Say which paths of the plan cost about as much at these counts as the plan has it."""
-        shares, lessons = self._dealer.shares, self._task.lessons
-        low = np.minimum(np.searchsorted(lessons.bin_starts, counts, side="right") - 1, len(lessons.bin_starts) - 2)
-        width = lessons.bin_starts[low + 1] - lessons.bin_starts[low]
-        part, edge = (counts - lessons.bin_starts[low]) / width, np.arange(len(counts))
-        now = self._costs[edge, low] + part * (self._costs[edge, low + 1] - self._costs[edge, low])
+        shares, starts = self._dealer.shares, self._task.lessons.bin_starts
+        now = _read(starts - counts[:, np.newaxis].astype(np.float64), self._costs)
         costs = np.add.reduceat(now[shares.edges], shares.indptr[:-1])
         planned = np.add.reduceat(self._marginal[shares.edges], shares.indptr[:-1])
         pairs = np.diff(shares.first)
@@ -129,26 +126,18 @@ class CARMABRouter:
     def _plan(self, times: Floats, counts: Ints32, now_s: float) -> None:
         """Plan the flows of those who follow on these travel times, and what one more vehicle costs the others."""
         solver, starts = self._solver, self._task.lessons.bin_starts
+        flows = np.ascontiguousarray(np.broadcast_to(flows_at(self._task, starts, times), times.shape))
         busy = self._task.demand.rate_at(now_s, now_s + self.plan_s)
-        own = (solver.flows - solver.background) * (busy / self._busy)
-        around = solver.background
+        own, around = (solver.flows - solver.background) * (busy / self._busy), solver.background
         if self._share < 1.0:
-            driven = read_at(np.zeros(1), starts[np.newaxis, :] - counts[:, np.newaxis], self._flows(starts, times))[
-                :, 0
-            ]
-            around = np.maximum(0.0, driven - own)
+            around = np.maximum(0.0, _read(starts - counts[:, np.newaxis].astype(np.float64), flows) - own)
         solver.background, solver.flows, self._busy = around, own + around, busy
         solver.pairs = solver.pairs._replace(demand=self._demand * busy)
         prices = self._prices(starts, times, np.full(len(times), len(starts) - 1))
         solver.solve(prices, self.relative_gap, self.most_iterations)
-        marginal = np.empty(len(times))
-        prices_at(prices, solver.flows, marginal)
-        flows = self._flows(starts, times)
-        at = read_at(np.zeros(1), flows - solver.flows[:, np.newaxis], times)[:, 0]
-        self._tolls, self._marginal = np.maximum(0.0, marginal - at), marginal
-
-    def _flows(self, counts: Floats | Ints, times: Floats) -> Floats:
-        return np.broadcast_to(flows_at(self._task, counts, times), times.shape)
+        prices_at(prices, solver.flows, self._marginal)
+        self._tolls = np.maximum(0.0, self._marginal - _read(flows - solver.flows[:, np.newaxis], times))
+        self._dealer.use(solver.path_shares(1e-3))
 
     def optimistic_times(self) -> Floats:
         """Return the shortest travel time believed possible by (edge, bin), which never falls with the count."""
@@ -170,3 +159,8 @@ class CARMABRouter:
         slopes = convex_slopes(flows, totals_at(self._task, counts, times), last, times[:, 0])
         # The price paid by the first vehicle is the free-flow time; between two bins it is that of their middle.
         return priced(between(flows), np.column_stack((times[:, 0], slopes)))
+
+
+def _read(apart: Floats, values: Floats) -> Floats:
+    """Return the value of each edge where `apart`, which rises, is 0, on straight lines between its own."""
+    return np.ascontiguousarray(read_at(np.zeros(1), apart, values)[:, 0])

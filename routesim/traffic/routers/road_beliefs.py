@@ -28,6 +28,7 @@ _SLACK = 0.03  # by which a curve may be wrong and still be right enough
 _MISFIT = 4.0  # the mean squared error, in units of what is expected, beyond which a curve does not fit
 _MOST_RISE = 1e5
 _SURPRISE, _SHIFT = 5.0, np.log(1.15)  # of the latest lessons: standard deviations, and the logarithm of the factor
+_ENOUGH = 3  # lessons of a road at one count, to go by them
 _KNOWN = 20  # lessons of a road before they can be contradicted
 _OVERDUE = 2.0  # times what was believed
 _ANSWER = 2.0  # times its age: what a vehicle that does not come out counts for
@@ -98,8 +99,7 @@ class RoadBeliefs:
         changed = uses > 0
         if self._forget:
             late, age = self._overdue(now_s, counts, lessons.visits.sum(axis=1))
-            known = self.starts, self._logs, self.times, self._certainty()
-            doubted = _surprised(new, uses, *known, self.beta, self._spread)
+            doubted = _surprised(new, self.kept, self._known(), self._spread)
             for edge in np.flatnonzero(doubted):
                 self._reset(int(edge), new)
             np.add(self.kept.visits, new.visits, out=self.kept.visits)
@@ -150,9 +150,9 @@ class RoadBeliefs:
         known = edges, self.kept, self.free_flow, self.starts, self._logs
         _write(*known, self.beta, self.fits, self.times)
 
-    def _certainty(self) -> Floats:
-        """Return the standard deviation of log c as believed; infinite where too little is known to doubt it."""
-        return np.where(self.kept.visits.sum(axis=1) >= _KNOWN, self.fits.std, np.inf)
+    def _known(self) -> Bools:
+        """Say of which roads enough is known to be contradicted."""
+        return np.asarray(self.kept.visits.sum(axis=1) >= _KNOWN)
 
     def _reset(self, edge: int, new: Sums | None) -> None:
         """Set aside what was known of a road; take up what was set aside before where it explains what is new."""
@@ -192,8 +192,7 @@ class RoadBeliefs:
         factor = max(_OVERDUE, float(np.exp(3.0 * self._task.noise)))
         while len(past) > 2 and past[1].time_s < now_s - max(2 * window, 3600.0):
             past.pop(0)
-        known = self.kept.visits.sum(axis=1) >= _KNOWN
-        return np.asarray(known & (age > factor * longest)), age
+        return np.asarray(self._known() & (age > factor * longest)), age
 
     def _entered(self, then_s: float) -> Floats:
         """Return how many had entered each road by then, with a straight line between looks."""
@@ -226,6 +225,31 @@ def _score(edge: int, kept: Sums, free_flow: Floats, logs: Floats, log_c: float,
 
 
 @kernel
+def _zoom(
+    edge: int,
+    kept: Sums,
+    free_flow: Floats,
+    logs: Floats,
+    near: float,
+    prior: float,
+    width: float,
+    beta: float,
+    spread: float,
+) -> tuple[float, float]:
+    """Return where log c is likeliest, beginning at the best of the grid, and its standard deviation there."""
+    step, scores = _GRID[1] - _GRID[0], np.empty(9)
+    for _ in range(3):
+        step /= 4.0
+        for k in range(9):
+            log_c = near + (k - 4) * step
+            scores[k] = _score(edge, kept, free_flow, logs, log_c, beta, spread) - 0.5 * ((log_c - prior) / width) ** 2
+        near += (np.argmax(scores) - 4) * step
+    best = min(max(np.argmax(scores), 1), 7)
+    curve = (2.0 * scores[best] - scores[best - 1] - scores[best + 1]) / step**2
+    return near, 1.0 / np.sqrt(max(curve, 1.0 / width**2))
+
+
+@kernel
 def _fit(
     edges: Ints,
     kept: Sums,
@@ -255,10 +279,8 @@ def _fit(
         mean /= total
         std = np.sqrt(max(0.0, square / total - mean * mean))
         step = _GRID[1] - _GRID[0]
-        if 0 < best < len(_GRID) - 1 and std < 2.0 * step:  # too narrow for the grid: a parabola through its top
-            curve = 2.0 * scores[best] - scores[best - 1] - scores[best + 1]
-            mean = _GRID[best] + step * 0.5 * (scores[best + 1] - scores[best - 1]) / curve
-            std = step / np.sqrt(curve)
+        if std < 2.0 * step:  # too narrow for the grid
+            mean, std = _zoom(edge, kept, free_flow, logs, _GRID[best], prior[edge], width, beta, spread)
         fits.mean[edge], fits.std[edge] = mean, std
         bins = 0
         for column in range(len(logs)):
@@ -272,9 +294,13 @@ def _evidence(edges: Ints, kept: Sums, free_flow: Floats, logs: Floats, beta: fl
     """Return how well curves with this beta can explain what was seen of some roads."""
     total = 0.0
     for edge in edges:
-        best = -np.inf
+        best, near = -np.inf, _GRID[0]
         for log_c in _GRID:
-            best = max(best, _score(edge, kept, free_flow, logs, log_c, beta, spread))
+            score = _score(edge, kept, free_flow, logs, log_c, beta, spread)
+            if score > best:
+                best, near = score, log_c
+        near, _ = _zoom(edge, kept, free_flow, logs, near, near, _WIDEST, beta, spread)
+        best = max(best, _score(edge, kept, free_flow, logs, near, beta, spread))
         total += max(best, -50.0)  # a road that no curve fits does not choose
     return total
 
@@ -331,17 +357,22 @@ def _mean_times(visits: Floats, logs: Floats, times: Floats, starts: Floats) -> 
 
 
 @kernel
-def _surprised(
-    new: Sums, uses: Floats, starts: Floats, logs: Floats, times: Floats, certainty: Floats, beta: float, spread: float
-) -> Bools:
-    """Say for each road whether its new lessons are far from what was believed, by what noise and doubt allow."""
-    out = np.zeros(len(uses), dtype=np.bool_)
-    for edge in range(len(uses)):
-        if uses[edge] < 2.0 or certainty[edge] == np.inf:
+def _surprised(new: Sums, kept: Sums, known: Bools, spread: float) -> Bools:
+    """Say for each road whether its new lessons are far from those that were learned at the same counts."""
+    out = np.zeros(len(known), dtype=np.bool_)
+    for edge in range(len(known)):
+        if not known[edge]:
             continue
-        believed = _mean_times(new.visits[edge], logs, times[edge], starts)
-        apart = np.log(new.seconds[edge].sum() / believed)
-        steepness = beta * (1.0 - times[edge, 0] * uses[edge] / believed)  # of log time in log c
-        doubt = np.sqrt(spread * spread / uses[edge] + _SLACK * _SLACK + (steepness * certainty[edge]) ** 2)
-        out[edge] = abs(apart) > _SHIFT and abs(apart) > _SURPRISE * doubt
+        uses = seconds = believed = before = 0.0
+        for column in range(new.visits.shape[1]):
+            fresh, old = new.visits[edge, column], kept.visits[edge, column]
+            if fresh > 0.0 and old >= _ENOUGH:
+                uses += fresh
+                before += old
+                seconds += new.seconds[edge, column]
+                believed += fresh * kept.seconds[edge, column] / old
+        if uses >= _ENOUGH:
+            apart = abs(np.log(seconds / believed))
+            doubt = np.sqrt(spread * spread * (1.0 / uses + 1.0 / before) + _SLACK * _SLACK)
+            out[edge] = apart > _SHIFT and apart > _SURPRISE * doubt
     return out
