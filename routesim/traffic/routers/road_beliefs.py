@@ -311,7 +311,8 @@ def _write(
 ) -> None:
     """Fill in the times of some roads at the starts of bins: by the curve, or by the bins where it does not fit."""
     n_bins = len(starts)
-    means, weights, places = np.empty(n_bins), np.empty(n_bins), np.empty(n_bins)
+    means, weights, places, levels = np.empty(n_bins), np.empty(n_bins), np.empty(n_bins), np.empty(n_bins)
+    ends = np.empty(n_bins, dtype=np.int64)
     for edge in edges:
         row, log_c = times[edge], fits.mean[edge]
         for column in range(n_bins):
@@ -319,31 +320,32 @@ def _write(
             row[column] = free_flow[edge] * min(_MOST_RISE, np.exp(_log_rise(log_count, log_c, beta)))
         if fits.misfit[edge] <= _MISFIT:
             continue
-        blocks = 0  # the mean times of bins, non-decreasing: those that fall are pooled with the one before
+        seen = blocks = 0  # the mean times of bins, non-decreasing: those that fall are pooled with the one before
         for column in range(n_bins):
             visits = kept.visits[edge, column]
             if visits == 0.0:
                 continue
+            places[seen] = np.exp(logs[column])
+            seen += 1
             means[blocks] = max(free_flow[edge], kept.seconds[edge, column] / visits)
-            weights[blocks], places[blocks] = visits, visits * np.exp(logs[column])
+            weights[blocks], ends[blocks] = visits, seen
             blocks += 1
             while blocks > 1 and means[blocks - 2] >= means[blocks - 1]:
                 both = weights[blocks - 2] + weights[blocks - 1]
-                means[blocks - 2] = (
-                    means[blocks - 2] * weights[blocks - 2] + means[blocks - 1] * weights[blocks - 1]
-                ) / both
-                weights[blocks - 2] = both
-                places[blocks - 2] += places[blocks - 1]
+                means[blocks - 2] += (means[blocks - 1] - means[blocks - 2]) * (weights[blocks - 1] / both)
+                weights[blocks - 2], ends[blocks - 2] = both, ends[blocks - 1]
                 blocks -= 1
+        first = 0
         for block in range(blocks):
-            places[block] /= weights[block]
-        last, at = means[blocks - 1], places[blocks - 1]
-        low = np.exp(_log_rise(np.log(max(at, 1e-9)), log_c, beta))
+            levels[first : ends[block]] = means[block]
+            first = ends[block]
+        last, at = levels[seen - 1], places[seen - 1]
+        low = np.exp(_log_rise(np.log(at), log_c, beta))
         for column in range(n_bins):
             if starts[column] >= at:
                 row[column] = max(last, last * row[column] / free_flow[edge] / low)
             else:
-                row[column] = np.interp(starts[column], places[:blocks], means[:blocks])
+                row[column] = np.interp(starts[column], places[:seen], levels[:seen])
 
 
 @kernel
