@@ -111,8 +111,8 @@ class CARMABRouter:
 
     def _fair_paths(self, counts: Ints32) -> Bools:
         """Say which paths of the plan cost about as much at these counts as the plan has it."""
-        shares, starts = self._dealer.shares, self._task.lessons.bin_starts
-        now = _read(starts - counts[:, np.newaxis].astype(np.float64), self._costs)
+        shares, starts = self._dealer.shares, self._task.lessons.bin_starts.astype(np.float64)
+        now = _read(starts - counts[:, np.newaxis], self._costs)
         costs = np.add.reduceat(now[shares.edges], shares.indptr[:-1])
         planned = np.add.reduceat(self._marginal[shares.edges], shares.indptr[:-1])
         pairs = np.diff(shares.first)
@@ -125,12 +125,12 @@ class CARMABRouter:
 
     def _plan(self, times: Floats, counts: Ints32, now_s: float) -> None:
         """Plan the flows of those who follow on these travel times, and what one more vehicle costs the others."""
-        solver, starts = self._solver, self._task.lessons.bin_starts
+        solver, starts = self._solver, self._task.lessons.bin_starts.astype(np.float64)
         flows = np.ascontiguousarray(np.broadcast_to(flows_at(self._task, starts, times), times.shape))
         busy = self._task.demand.rate_at(now_s, now_s + self.plan_s)
         own, around = (solver.flows - solver.background) * (busy / self._busy), solver.background
         if self._share < 1.0:
-            around = np.maximum(0.0, _read(starts - counts[:, np.newaxis].astype(np.float64), flows) - own)
+            around = np.maximum(0.0, _read(starts - counts[:, np.newaxis], flows) - own)
         solver.background, solver.flows, self._busy = around, own + around, busy
         solver.pairs = solver.pairs._replace(demand=self._demand * busy)
         prices = self._prices(starts, times, np.full(len(times), len(starts) - 1))

@@ -244,7 +244,7 @@ def _zoom(
             log_c = near + (k - 4) * step
             scores[k] = _score(edge, kept, free_flow, logs, log_c, beta, spread) - 0.5 * ((log_c - prior) / width) ** 2
         near += (np.argmax(scores) - 4) * step
-    best = min(max(np.argmax(scores), 1), 7)
+    best = min(max(int(np.argmax(scores)), 1), 7)
     curve = (2.0 * scores[best] - scores[best - 1] - scores[best + 1]) / step**2
     return near, 1.0 / np.sqrt(max(curve, 1.0 / width**2))
 
