@@ -75,6 +75,7 @@ class CARMABRouter:
     ) -> None:
         """Begin a run in which a share of the vehicles follows."""
         self._task, self._share = task, share
+        self._starts: Floats = np.asarray(task.lessons.bin_starts, dtype=np.float64)
         self._solver = FlowSolver(task.network, part_of(task, share if share > 0 else 1.0))
         index, n_nodes = task.network.node_index, task.network.n_nodes
         pairs = np.array([index(a) * n_nodes + index(b) for a, b in self._solver.labels], dtype=np.int64)
@@ -111,7 +112,7 @@ class CARMABRouter:
 
     def _fair_paths(self, counts: Ints32) -> Bools:
         """Say which paths of the plan cost about as much at these counts as the plan has it."""
-        shares, starts = self._dealer.shares, self._task.lessons.bin_starts.astype(np.float64)
+        shares, starts = self._dealer.shares, self._starts
         now = _read(starts - counts[:, np.newaxis], self._costs)
         costs = np.add.reduceat(now[shares.edges], shares.indptr[:-1])
         planned = np.add.reduceat(self._marginal[shares.edges], shares.indptr[:-1])
@@ -125,7 +126,7 @@ class CARMABRouter:
 
     def _plan(self, times: Floats, counts: Ints32, now_s: float) -> None:
         """Plan the flows of those who follow on these travel times, and what one more vehicle costs the others."""
-        solver, starts = self._solver, self._task.lessons.bin_starts.astype(np.float64)
+        solver, starts = self._solver, self._starts
         flows = np.ascontiguousarray(np.broadcast_to(flows_at(self._task, starts, times), times.shape))
         busy = self._task.demand.rate_at(now_s, now_s + self.plan_s)
         own, around = (solver.flows - solver.background) * (busy / self._busy), solver.background
