@@ -21,7 +21,7 @@ def carmab(rounds: int) -> None:
     world = rs.RoundEnvironment.from_congestion(
         rs.ActionSet.arms(4), MEANS, rs.congestion.Inverse(), window=4, noise_std=math.sqrt(0.1)
     )
-    rs.run(world, rs.CARMAB(), rounds=rounds, seed=0)
+    rs.run(world, rs.CARMAB(confidence=10, monotone=False), rounds=rounds, seed=0)
 
 
 def river_ucb(rounds: int) -> None:

@@ -20,7 +20,7 @@ from routesim.errors import FewerPathsWarning
 from routesim.results.bands import half_width
 
 LEARNERS: dict[str, rs.Learner] = {
-    "CARMAB-st": rs.CARMAB(confidence=1),
+    "CARMAB-st": rs.CARMAB(confidence=1, monotone=False),
     "greedy (informed)": rs.GreedyCongestion(),
     "UCB1": rs.UCB1(),
     "shortest path": rs.ShortestPath(),

@@ -9,7 +9,8 @@ and 2:00, when the roads have filled; all their trips end before demand does at 
 router, which take hours.
 
 Cities: `load_demand` for three hours, travel times with noise of 10 %, the mean over departures between 2:00 and 2:30.
-CARMAB knows nothing of congestion at the start; greedy knows the true congestion function and the counts.
+CARMAB, with the optimistic bins of `confidence=1`, knows nothing of congestion at the start; greedy knows the true
+congestion function and the counts.
 """
 
 import os
@@ -43,6 +44,7 @@ def sioux_falls(windows: tuple[float, ...] = (900.0, 300.0), seed: int = 0) -> l
         "planned user equilibrium, dealt evenly": rs.PlannedRouter(user),
         "planned system optimum, dealt evenly": rs.PlannedRouter(system),
         "CARMAB-st, knowing no congestion at the start": rs.CARMABRouter(),
+        "CARMAB-st with optimistic bins (`confidence=1`)": rs.CARMABRouter(confidence=1),
     }
     rows = []
     for window_s in windows:
@@ -69,7 +71,11 @@ def city(name: str, seeds: int = SEEDS) -> dict[str, Any]:
     network, demand = rs.load_city(name), rs.load_demand(name, end_s=3 * HOUR)
     system = rs.assign(network, demand, "system", relative_gap=1e-3)
     simulator = rs.TrafficSimulator(network, demand, 300.0, noise=0.1)
-    routers = {"greedy": rs.GreedyRouter(), "planned": rs.PlannedRouter(system), "carmab": rs.CARMABRouter()}
+    routers = {
+        "greedy": rs.GreedyRouter(),
+        "planned": rs.PlannedRouter(system),
+        "carmab": rs.CARMABRouter(confidence=1),
+    }
     means = {
         kind: np.array(
             [

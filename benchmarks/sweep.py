@@ -28,6 +28,7 @@ congestion = {{ name = "linear", slope = 0.5 }}
 [[learners]]
 name = "CARMAB"
 confidence = 1.0
+monotone = false
 [[learners]]
 name = "UCB1"
 [[learners]]

@@ -24,6 +24,7 @@ from routesim.learners.lin_ucb import LinUCB as LinUCB
 from routesim.learners.linear_greedy import LinearGreedy as LinearGreedy
 from routesim.learners.linear_thompson_sampling import LinearThompsonSampling as LinearThompsonSampling
 from routesim.learners.oracle import Oracle as Oracle
+from routesim.learners.posterior_sampling import PosteriorSampling as PosteriorSampling
 from routesim.learners.random_path import RandomPath as RandomPath
 from routesim.learners.shortest_path import ShortestPath as ShortestPath
 from routesim.learners.thompson_sampling import ThompsonSampling as ThompsonSampling

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from routesim.checks import whole
 from routesim.errors import InputError, RoutesimError
-from routesim.learners.base import CountsEpochs, Epoch, EpochLearner, Learner, Traits
+from routesim.learners.base import CompiledLearner, CountsEpochs, Epoch, EpochLearner, Learner, Traits
 from routesim.learners.oracle import Oracle
 from routesim.planning import plan
 from routesim.planning.base import Plan
@@ -29,7 +29,7 @@ from routesim.rounds.environment import RoundEnvironment, Tally
 from routesim.rounds.kernels import Trace
 from routesim.rounds.trace import TraceKeeper, row_sums
 from routesim.storage.checkpoint import Checkpoint, fingerprint, postponed_interrupts
-from routesim.storage.state import State, join, part, resumable
+from routesim.storage.state import State, join, part, resumable, speaks_for
 
 EnvironmentMaker: TypeAlias = Callable[[np.random.Generator], RoundEnvironment]
 Progress: TypeAlias = Callable[[int], None]
@@ -52,8 +52,8 @@ def run(
     """Let `learner` play `rounds` rounds and return what happened; neither argument changes.
 
     Every random choice follows from `seed` and the number of the `replication`. `comparator` saves planning with the
-    true rewards again if that plan, or what `compare` returned, is at hand. `compiled=False` plays epochs step by step
-    too: the same numbers, slower. `progress` is called now and then with the number of rounds played since the last
+    true rewards again if that plan, or what `compare` returned, is at hand. `compiled=False` plays all rounds step by
+    step: the same numbers, slower. `progress` is called now and then with the number of rounds played since the last
     call. `keep` keeps at most so many rows of equal numbers of rounds, in memory too, in place of a row for each round;
     see `Run.ends`.
 
@@ -221,6 +221,8 @@ class _Game:
         """Play all rounds, or those that are left."""
         world, player, keeper = self.world, self.player, self.keeper
         by_epoch = player if compiled and isinstance(player, EpochLearner) else None
+        by_itself = compiled and isinstance(player, CompiledLearner) and speaks_for(player, "play")
+        by_itself = by_itself and world.actions.n_pairs == 1
         if saved and resumable(world) and resumable(player):
             self._go_on(saved)
         shown = keeper.now
@@ -228,7 +230,12 @@ class _Game:
             self._show(progress, shown, saved)
         while keeper.now < keeper.rounds:
             epoch = by_epoch.epoch(keeper.now) if by_epoch else None
-            stretch = 0 if epoch is None else _play_epoch(world, epoch, keeper.room())
+            stretch = 0
+            if epoch is not None:
+                room = keeper.room()
+                stretch = _play_epoch(world, epoch, room.part(0, min(len(room.actions), epoch.end - keeper.now)))
+            elif by_itself:
+                stretch = world.play_by(player.play, keeper.room())
             if stretch == 0:
                 action = player.choose(world.observe())
                 number = world.number(action)
@@ -291,7 +298,7 @@ def _saving(saved: Checkpoint | None) -> Iterator[None]:
 
 def _play_epoch(world: RoundEnvironment, epoch: Epoch, trace: Trace) -> int:
     """Play an epoch in one compiled call and return its rounds; 0 if the next round must be a single step."""
-    policy, tally = epoch
+    policy, tally, _ = epoch
     if isinstance(policy, ContextualPolicy):
         if not (isinstance(world, ContextualEnvironment) and isinstance(tally, Fit)):
             raise InputError("a contextual policy is played in a ContextualEnvironment, into a Fit")

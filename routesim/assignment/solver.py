@@ -65,6 +65,13 @@ class FlowSolver:
         self.state.total[:] = other.state.total
         self._trees[:] = other._trees
 
+    def scale(self, factor: float) -> None:
+        """Let so many times as many vehicles go between every pair, at first on the same paths."""
+        self.pairs = self.pairs._replace(demand=self.pairs.demand * factor)
+        if self.bushes is not None:
+            self.bushes.flows[:] *= factor
+            self.state.total[:] *= factor
+
     def road_prices(self, prices: Prices) -> LinkPrices:
         """Return the prices of the roads of the links."""
         return link_prices(prices, *self.links.by_road(), self.background)

@@ -267,6 +267,23 @@ class Demand:
             "vehicles": vehicles,
         }
 
+    def rate_at(self, start_s: float, end_s: float) -> float:
+        """Return the rate of departures between two times, relative to the mean rate; 1 where departures are given."""
+        if self.departure_s is not None or not self.end_s > self.start_s:
+            return 1.0
+        if self.starts_s is not None and self.ends_s is not None:
+            overlap = np.minimum(end_s, self.ends_s) - np.maximum(start_s, self.starts_s)
+            shares = np.maximum(overlap, 0.0) / (self.ends_s - self.starts_s)
+            mean = self.expected_vehicles / (self.end_s - self.start_s)
+            return float(shares @ self.vehicles / ((end_s - start_s) * mean))
+        below = np.concatenate(([0.0], np.cumsum(self.profile))) / self.profile.sum()
+        ends = np.linspace(self.start_s, self.end_s, len(below))
+        first, last = max(start_s, self.start_s), min(end_s, self.end_s)
+        if not last > first:
+            return float(self.profile[-1 if start_s >= self.end_s else 0] / self.profile.mean())
+        share = np.diff(np.interp([first, last], ends, below))[0]
+        return float(share * (self.end_s - self.start_s) / (last - first))
+
     def draw(self, rng: np.random.Generator) -> Trips:
         """Draw the trips of one run: the same generator state gives the same trips."""
         if self.departure_s is not None:

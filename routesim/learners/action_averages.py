@@ -1,16 +1,37 @@
 """ActionAverages: what learners that take each action as a whole have in common."""
 
-from abc import ABC, abstractmethod
-from typing import ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from routesim.arrays import Floats
+from routesim.kernels import kernel
 from routesim.rounds.environment import Feedback, Knowledge, Observation, Task
+from routesim.rounds.kernels import RoundArrays, Trace, more_rounds, play_round
 from routesim.storage.state import State, collect, join, part, put_back, restore_rng, rng_state
 
 
-class ActionAverages(ABC):
+class Rule(NamedTuple):
+    """How actions are scored by what is known of them: average + optimism x scale x sqrt(2 log t / plays) + a draw.
+
+    The draw is from N(0, (spread x noise)² / plays). With probability `epsilon` every score is drawn from (0, 1).
+    """
+
+    optimism: float = 0.0
+    spread: float = 0.0
+    epsilon: float = 0.0
+
+
+class Averages(NamedTuple):
+    """What is known of each action: how often it was played, its average reward, its scale and its noise."""
+
+    plays: Floats
+    means: Floats
+    scale: Floats
+    noise_std: Floats
+
+
+class ActionAverages:
     """Average reward of each action as a whole, whatever the congestion was; every action is tried once first."""
 
     knows: ClassVar[Knowledge] = "nothing"
@@ -28,15 +49,18 @@ class ActionAverages(ABC):
     def choose(self, observation: Observation) -> int:
         """Return the first action of the pair not tried yet, or else the one with the largest score."""
         first, last = self._first[observation.pair : observation.pair + 2]
-        if self._plays[first:last].min() == 0:
-            return first + int(np.argmin(self._plays[first:last]))
-        return first + int(np.argmax(self._scores(observation.round, slice(first, last))))
+        return int(best_action(self._averages, self._rule(), first, last, observation.round, self._rng))
 
     def update(self, feedback: Feedback) -> None:
         """Take the reward into the action's average."""
         action = feedback.action
         self._plays[action] += 1
         self._means[action] += (feedback.reward - self._means[action]) / self._plays[action]
+
+    def play(self, rounds: RoundArrays, features: Floats, trace: Trace) -> int:  # noqa: ARG002 - it looks at none
+        """Play rounds in one compiled call, and learn from them; return their number."""
+        played: int = _play(self._averages, self._rule(), rounds, trace, self._rng)
+        return played
 
     def state(self) -> State:
         """Return the averages and where chance stands."""
@@ -47,9 +71,47 @@ class ActionAverages(ABC):
         put_back(self, state, "_plays", "_means")
         restore_rng(self._rng, part(state, "rng"))
 
-    @abstractmethod
-    def _scores(self, now: int, of: slice) -> NDArray[np.float64]: ...
+    @property
+    def _averages(self) -> Averages:
+        return Averages(self._plays, self._means, self._scale, self._noise_std)
+
+    def _rule(self) -> Rule:
+        return Rule()
 
 
-def _action_sums(task: Task, by_edge: NDArray[np.float64]) -> NDArray[np.float64]:
+def _action_sums(task: Task, by_edge: Floats) -> Floats:
     return np.add.reduceat(by_edge[task.actions.indices], task.actions.indptr[:-1])
+
+
+@kernel
+def best_action(averages: Averages, rule: Rule, first: int, last: int, now: int, rng: Any) -> int:
+    """Return the first action from `first` up to `last` that was not tried yet, or else that with the largest score."""
+    for action in range(first, last):
+        if averages.plays[action] == 0.0:
+            return action
+    by_chance = rule.epsilon > 0.0 and rng.random() < rule.epsilon
+    best, choice = -np.inf, first
+    for action in range(first, last):
+        plays = averages.plays[action]
+        score = rng.random() if by_chance else averages.means[action]
+        if rule.optimism > 0.0:
+            score += rule.optimism * averages.scale[action] * np.sqrt(2.0 * np.log(now + 1.0) / plays)
+        if rule.spread > 0.0:
+            score += rule.spread * averages.noise_std[action] / np.sqrt(plays) * rng.standard_normal()
+        if score > best:
+            best, choice = score, action
+    return choice
+
+
+@kernel
+def _play(averages: Averages, rule: Rule, rounds: RoundArrays, trace: Trace, rng: Any) -> int:
+    """Play until the trace is full, or noise or contexts run out, and average what is paid; return the rounds."""
+    played, n_actions = 0, len(averages.plays)
+    while played < len(trace.actions) and more_rounds(rounds):
+        action = best_action(averages, rule, 0, n_actions, rounds.clock[0], rng)
+        expected, paid = play_round(action, rounds)
+        trace.actions[played], trace.expected_rewards[played], trace.rewards[played] = action, expected, paid
+        averages.plays[action] += 1.0
+        averages.means[action] += (paid - averages.means[action]) / averages.plays[action]
+        played += 1
+    return played

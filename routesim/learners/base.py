@@ -5,11 +5,13 @@ from typing import Any, ClassVar, NamedTuple, Protocol, Self, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from routesim.arrays import Floats
 from routesim.errors import InputError
 from routesim.planning.cycles import CyclePolicy
 from routesim.planning.exact.planner import TablePolicy
 from routesim.rounds.contextual_policy import ContextualPolicy, Fit
 from routesim.rounds.environment import Feedback, Knowledge, Observation, Tally, Task
+from routesim.rounds.kernels import RoundArrays, Trace
 from routesim.rounds.numbering import Action
 
 
@@ -64,12 +66,13 @@ class Learner(Protocol):
 
 
 class Epoch(NamedTuple):
-    """A policy that is kept: a table of actions by history or a cycle of actions until the tally is full, or a policy
-    that looks at contexts to its last round.
+    """A policy that is kept: a table of actions by history or a cycle of actions until the tally is full or round `end`
+    has come, or a policy that looks at contexts to its last round.
     """
 
     policy: TablePolicy | CyclePolicy[Any] | ContextualPolicy
     tally: Tally | Fit
+    end: int = np.iinfo(np.int64).max
 
 
 @runtime_checkable
@@ -80,6 +83,18 @@ class EpochLearner(Learner, Protocol):
         """Return the epoch in force at round `now`, or None if it must be played step by step.
 
         Feedback of a played epoch goes straight into its tally.
+        """
+
+
+@runtime_checkable
+class CompiledLearner(Learner, Protocol):
+    """A learner that decides anew each round, and can play many rounds of one OD pair in one compiled call."""
+
+    def play(self, rounds: RoundArrays, features: Floats, trace: Trace) -> int:
+        """Play rounds until the trace is full, or noise or contexts run out, and learn from them; return their number.
+
+        `features` has a row for each round of the bases, or none where there are no contexts. The same numbers as
+        `choose` and `update` give.
         """
 
 

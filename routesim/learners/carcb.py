@@ -1,5 +1,6 @@
 """CARCB: least squares on features times congestion, and the best plan for each episode (Algorithm 2)."""
 
+import math
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar
 
@@ -18,20 +19,25 @@ from routesim.storage.state import State, collect, join, part, put_back
 # Fewer observations than this per feature are early: then an undetermined theta is no mistake of the features.
 _EARLY = 20
 
+_LEAST_GROWTH = 1.01  # so that a million rounds have at most a thousand episodes
+
 
 @dataclass
 class CARCB:
     """Congestion-aware routing by contextual bandits, with known or stochastic contexts; arms and paths alike.
 
-    Episode e has 2**e * max(window, 1) rounds. It is planned with the theta fitted to all rounds before it; the first
-    theta is drawn from the unit ball. With known contexts the plan is the dynamic programme over the rounds of the
-    episode; with stochastic ones it is the best stationary policy for a fixed sample of `sample` contexts. Where the
-    joint histories are too many (`planner="auto"`), or on demand, it is planned edge by edge for contexts in general.
+    Episode e has growth**e * max(window, 1) rounds. It is planned with the theta fitted to all rounds before it; the
+    first theta is drawn from the unit ball. With known contexts the plan is the dynamic programme over the rounds of
+    the episode and the `lookahead` windows after it, so that its last rounds do not spoil the first of the next; with
+    stochastic ones it is the best stationary policy for a fixed sample of `sample` contexts. Where the joint histories
+    are too many (`planner="auto"`), or on demand, it is planned edge by edge for contexts in general.
 
     `skip_first` gives the first `window` rewards of an episode no weight in the dynamic programme, as in the text of
     the algorithm; a stationary policy has no first rounds. `ridge` is added to the squares in the fit. At 0 the fit is
     ordinary least squares, of the smallest length while there are too few observations to determine theta; if theta
     stays undetermined, an error says so.
+
+    `CARCB(growth=2, lookahead=0)` is the paper's: its episodes double, and nothing after them counts.
 
     >>> import routesim as rs
     >>> rounds = rs.ContextualEnvironment(
@@ -45,6 +51,8 @@ class CARCB:
     ridge: float = 0.0
     skip_first: bool = False
     sample: int = 2048
+    growth: float = 1.1
+    lookahead: int = 8
 
     knows: ClassVar[Knowledge] = "congestion"
     needs_contexts: ClassVar[bool] = True
@@ -58,6 +66,8 @@ class CARCB:
         if self.ridge:
             number("ridge, where it is not 0,", self.ridge, *RIDGES)
         whole("sample", self.sample, 1, MOST_CONTEXTS)
+        number("growth", self.growth, _LEAST_GROWTH, 1e3)
+        whole("lookahead", self.lookahead, 0, 1_000)
 
     def __getstate__(self) -> dict[str, Any]:
         """Copies start afresh: a plan under way is not copied."""
@@ -100,7 +110,8 @@ class CARCB:
 
     def _begin(self, stored: State | None = None) -> None:
         weighs_from = self._first + self._plans.task.window if self.skip_first else self._first
-        self._policies = self._plans.policies(self.theta, self._first, self._end, weighs_from, stored)
+        ahead = self.lookahead * max(self._plans.task.window, 1)
+        self._policies = self._plans.policies(self.theta, self._first, self._end, weighs_from, stored, ahead=ahead)
         self._policy = next(self._policies)
 
     def _policy_at(self, now: int) -> AnyPolicy:
@@ -109,7 +120,9 @@ class CARCB:
                 self.theta = self.fitted(now)
             self.epochs += 1
             task = self._plans.task
-            self._first, self._end = now, now + 2**self.epochs * max(task.window, 1)
+            # No longer than fits into the number of a round.
+            length = min(self.growth**self.epochs * max(task.window, 1), 2.0**60)
+            self._first, self._end = now, now + math.ceil(length)
             if task.rounds is not None:
                 self._end = max(now + 1, min(self._end, task.rounds))
             self._begin()

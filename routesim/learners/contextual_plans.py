@@ -49,11 +49,19 @@ class Plans:
         return {} if self._values is None else {"values": self._values.copy()}
 
     def policies(
-        self, theta: Floats, first: int, last: int, weighs_from: int = 0, stored: State | None = None
+        self,
+        theta: Floats,
+        first: int,
+        last: int,
+        weighs_from: int = 0,
+        stored: State | None = None,
+        *,
+        ahead: int = 0,
     ) -> Iterator[AnyPolicy]:
         """Yield the best policies under `theta` from round `first` up to `last`, one after the other.
 
-        `stored` is what `state` returned after the same call; it is then taken up, not planned again.
+        Known contexts of `ahead` rounds after `last` count too, as far as there are so many. `stored` is what `state`
+        returned after the same call; it is then taken up, not planned again.
         """
         if isinstance(self.planner, EdgewiseContextualPlanner):
             if stored is None:
@@ -76,8 +84,9 @@ class Plans:
             weights = np.arange(start, end) >= weighs_from
             return (self.contexts.read(start, end) @ theta) * weights[:, np.newaxis]
 
-        for block in self.planner.blocks(bases, first, last, reads=self.contexts.block):
-            yield ContextualPolicy(theta, np.empty(0), block.table, block.first, block.last)
+        counted = last + ahead if self.task.rounds is None else max(last, min(last + ahead, self.task.rounds))
+        for block in self.planner.blocks(bases, first, counted, reads=self.contexts.block):
+            yield ContextualPolicy(theta, np.empty(0), block.table, block.first, min(block.last, last))
 
     def _some(self, theta: Floats, first: int, last: int) -> tuple[Floats, Floats]:
         """Return bases of some rounds to come, with their chances."""

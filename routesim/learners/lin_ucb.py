@@ -2,9 +2,6 @@
 
 from dataclasses import dataclass
 
-import numpy as np
-
-from routesim.arrays import Floats
 from routesim.checks import number
 from routesim.learners.linear_model import LinearModel
 
@@ -22,7 +19,5 @@ class LinUCB(LinearModel):
         super().__post_init__()
         number("alpha", self.alpha, 0.0, 1e9)
 
-    def _scores(self, regressors: Floats) -> Floats:
-        squares = np.einsum("ij,ij->i", regressors @ self._inverse, regressors)
-        width: Floats = np.sqrt(np.maximum(0.0, squares))
-        return regressors @ self.theta + self.alpha * self._noise_std * width
+    def _exploration(self) -> tuple[float, float]:
+        return float(self.alpha), 0.0

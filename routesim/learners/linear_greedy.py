@@ -2,13 +2,9 @@
 
 from dataclasses import dataclass
 
-from routesim.arrays import Floats
 from routesim.learners.linear_model import LinearModel
 
 
 @dataclass
 class LinearGreedy(LinearModel):
     """The best action at the present counts under the fitted theta, without any exploration."""
-
-    def _scores(self, regressors: Floats) -> Floats:
-        return regressors @ self.theta

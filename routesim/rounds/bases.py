@@ -22,6 +22,7 @@ class SameBases:
 
     def __init__(self, n_edges: int) -> None:
         self._ones = Bases(np.ones((1, n_edges)), 0, NEVER)
+        self.block = np.empty((0, n_edges, 0))
 
     def at(self, now: int) -> Bases:  # noqa: ARG002 - the same in every round
         """Return a block of bases that has those of round `now`."""

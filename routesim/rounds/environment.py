@@ -341,9 +341,22 @@ class RoundEnvironment:
         numbers = np.array([self.number(action) for action in cycle], dtype=np.int32)
         return self._play_all(numbers, 0, tally, trace)
 
-    def _play_all(self, policy: Ints32, n_actions: int, tally: Tally, trace: Trace) -> int:
+    def play_by(self, play: Callable[[RoundArrays, Floats, Trace], int], trace: Trace) -> int:
+        """Let a compiled loop play until `trace` is full; return the number of rounds. See `CompiledLearner`."""
+        self._check_one_pair()
+        played, rounds = 0, len(trace.actions)
+        while played < rounds:
+            self._make_room()
+            arrays = self._arrays(int(self._clock[0]))
+            played += play(arrays, self._bases.block, trace.part(played, rounds))
+        return played
+
+    def _check_one_pair(self) -> None:
         if self.actions.n_pairs > 1:
             raise InputError("rounds that serve several pairs of ends are played step by step")
+
+    def _play_all(self, policy: Ints32, n_actions: int, tally: Tally, trace: Trace) -> int:
+        self._check_one_pair()
         played, rounds = 0, len(trace.actions)
         while played < rounds and not tally.full:
             self._make_room()

@@ -202,5 +202,5 @@ def _checked(maker: Any, name: str, value: Any) -> Any:
 def _json_type(hint: Any) -> dict[str, Any]:
     if get_origin(hint) is Literal:
         return {"enum": list(get_args(hint))}
-    names = {bool: "boolean", int: "integer", float: "number", str: "string"}
+    names = {bool: "boolean", int: "integer", float: "number", float | None: "number", str: "string"}
     return {"type": names[hint]} if hint in names else {}

@@ -31,12 +31,15 @@ class Resumable(Protocol):
 
 def resumable(thing: object) -> bool:
     """Say whether `state` speaks for the whole of this thing: no subclass has changed how it plays without it."""
-    if not isinstance(thing, Resumable):
-        return False
+    return isinstance(thing, Resumable) and speaks_for(thing, "state")
+
+
+def speaks_for(thing: object, method: str) -> bool:
+    """Say whether a method speaks for the whole of this thing: no subclass has changed how it plays without it."""
     line = type(thing).__mro__
-    saves = next((place for place, kind in enumerate(line) if "state" in vars(kind)), len(line))
+    spoken = next((place for place, kind in enumerate(line) if method in vars(kind)), len(line))
     plays = ("start", "choose", "update", "reset", "step")
-    return not any(name in vars(kind) for kind in line[:saves] for name in plays)
+    return not any(name in vars(kind) for kind in line[:spoken] for name in plays)
 
 
 def collect(source: object, *names: str) -> State:

@@ -16,9 +16,9 @@ from routesim.travellers.trip_costs import TripCosts
 
 Feedback: TypeAlias = Literal["none", "lessons", "all"]
 
-# Instead of a path: stop and ask when it departs; take the quickest path of that moment; or the one that costs the
-# traveller least.
-ASK, GREEDY, WEIGHED = -1, -2, -3
+# Instead of a path: stop and ask when it departs; take the quickest path of that moment; the one that costs the
+# traveller least; or the one that the router believes to cost least at the counts of that moment.
+ASK, GREEDY, WEIGHED, BELIEVED = -1, -2, -3, -4
 
 
 class Departures(NamedTuple):
@@ -50,11 +50,13 @@ class Weights(NamedTuple):
 
 
 class Routes(NamedTuple):
-    """A router's answer: `which[i]` is the number of the path that the i-th vehicle takes, GREEDY or WEIGHED.
+    """A router's answer: `which[i]` is the number of the path that the i-th vehicle takes, GREEDY, WEIGHED or BELIEVED.
 
     Path p is edges[indptr[p] : indptr[p + 1]]. GREEDY sends a vehicle down the path that takes least time at the
     counts of the moment when it departs, plus `tolls` (seconds per edge) where they are given. WEIGHED sends it down
-    the path that costs a traveller of its kind least at these counts, by the last `weights` given.
+    the path that costs a traveller of its kind least at these counts, by the last `weights` given. BELIEVED sends it
+    down the path that costs least at these counts by the last `believed` given: costs by (edge, start of the bin of the
+    count), as in `Lessons`, at least those of the empty road, with straight lines between the starts.
     """
 
     indptr: Ints
@@ -62,6 +64,7 @@ class Routes(NamedTuple):
     which: Ints
     tolls: Floats | None = None
     weights: Weights | None = None
+    believed: Floats | None = None
 
     @classmethod
     def of(cls, paths: Sequence[Sequence[int]], which: ArrayLike) -> "Routes":
@@ -178,7 +181,12 @@ def check_routes(network: RoadNetwork, routes: Routes, asked: Departures) -> Non
     def refuse(position: int, what: str) -> None:
         raise RouteError(f"the router gave vehicle {asked.vehicles[position]} {what}")
 
-    wrong = np.flatnonzero((which != GREEDY) & ~weighed & ((which < 0) | (which >= n_paths)))
+    if routes.believed is not None:
+        shape, least = routes.believed.shape, network.free_flow_s[:, np.newaxis]
+        if len(shape) != 2 or shape[0] != network.n_edges or not (routes.believed >= least).all():
+            raise RouteError("what is believed must be at least the free-flow time, by (edge, bin of the count)")
+
+    wrong = np.flatnonzero((which != GREEDY) & (which != BELIEVED) & ~weighed & ((which < 0) | (which >= n_paths)))
     if len(wrong):
         refuse(wrong[0], f"path number {which[wrong[0]]}; there are {n_paths} paths")
     lengths = np.diff(routes.indptr)

@@ -12,6 +12,7 @@ from routesim.planning.contextual.exact import ContextualPlanner
 from routesim.travellers.contexts import unit_vectors
 
 SETTINGS = [(4, 4), (10, 2)]
+PAPERS = {"growth": 2.0, "lookahead": 0}
 
 
 def paper(
@@ -57,7 +58,7 @@ def test_the_fit_is_numpys_least_squares_over_all_rounds(make) -> None:
 
 def test_episodes_double_and_end_with_the_rounds() -> None:
     for arms, window, length in ((3, 3, 3), (3, 0, 1)):
-        world, learner = paper(arms, window, 1_000, 0), rs.CARCB()
+        world, learner = paper(arms, window, 1_000, 0), rs.CARCB(**PAPERS)
         learner.start(world.task("congestion", 1_000), np.random.default_rng(0))
         starts, thetas = [], []
         for now in range(1_000):
@@ -72,6 +73,41 @@ def test_episodes_double_and_end_with_the_rounds() -> None:
         assert len({tuple(theta) for theta in thetas}) == len(thetas)
 
 
+@pytest.mark.parametrize("known", [True, False], ids=["known", "stochastic"])
+def test_episodes_grow_by_a_tenth_unless_told_otherwise(known: bool) -> None:
+    world, learner = paper(3, 3, 300, 0, known=known), rs.CARCB()
+    learner.start(world.task("congestion", 300), np.random.default_rng(0))
+    starts = []
+    for now in range(300):
+        before = learner.epochs
+        learner.update(world.step(learner.choose(world.observe())))
+        if learner.epochs > before:
+            starts.append(now)
+    lengths = np.diff(starts).tolist()
+    assert lengths == [math.ceil(3 * 1.1**episode) for episode in range(1, len(starts))]
+    assert lengths[:4] == [4, 4, 4, 5]
+
+
+@pytest.mark.parametrize("lookahead", [0, 2])
+def test_a_plan_looks_so_many_windows_past_the_end_of_its_episode(lookahead: int) -> None:
+    world, learner = paper(3, 2, 40, 1), rs.CARCB(lookahead=lookahead)
+    learner.start(world.task("congestion", 40), np.random.default_rng(0))
+    features, planner = world.contexts.read(0, 40), ContextualPlanner(world.actions, 2, world.multipliers)
+    for now in range(40):
+        seen, before = world.observe(), learner.epochs
+        action = learner.choose(seen)
+        if learner.epochs > before:
+            first, bases = now, features @ learner.theta
+            last = min(40, first + math.ceil(2 * 1.1**learner.epochs) + 2 * lookahead)
+            (block,) = planner.blocks(lambda start, end, bases=bases: bases[start:end], first, last)
+        state = 0
+        for past in seen.history:
+            state = state * 3 + past
+        assert action == block.table[now - first, state]
+        learner.update(world.step(action))
+    assert learner.epochs > 8
+
+
 def test_the_first_theta_is_uniform_in_the_ball() -> None:
     world, radii = paper(2, 1, 10, 0), []
     for seed in range(400):
@@ -84,7 +120,7 @@ def test_the_first_theta_is_uniform_in_the_ball() -> None:
 
 @pytest.mark.parametrize("skip_first", [False, True])
 def test_an_episode_is_planned_for_its_rewards_with_the_theta_of_its_start(skip_first: bool) -> None:
-    world, learner = paper(3, 2, 200, 1), rs.CARCB(skip_first=skip_first)
+    world, learner = paper(3, 2, 200, 1), rs.CARCB(skip_first=skip_first, **PAPERS)
     learner.start(world.task("congestion", 200), np.random.default_rng(0))
     features = world.contexts.read(0, 200)
     planner = ContextualPlanner(world.actions, 2, world.multipliers)
@@ -113,7 +149,7 @@ def test_an_episode_is_planned_for_its_rewards_with_the_theta_of_its_start(skip_
 @pytest.mark.parametrize("window", [0, 1, 3])
 @pytest.mark.parametrize("kind", ["arms", "paths"])
 @pytest.mark.parametrize("known", [True, False], ids=["known", "stochastic"])
-@pytest.mark.parametrize("learner", [rs.CARCB(), rs.CARCB(ridge=0.1, skip_first=True), rs.Oracle()], ids=repr)
+@pytest.mark.parametrize("learner", [rs.CARCB(), rs.CARCB(ridge=0.1, skip_first=True, **PAPERS), rs.Oracle()], ids=repr)
 def test_the_compiled_episode_and_the_plain_loop_give_identical_numbers(
     learner: rs.Learner, known: bool, kind: str, window: int
 ) -> None:
@@ -136,14 +172,14 @@ def test_the_compiled_episode_and_the_plain_loop_give_identical_numbers(
 
 def errors_of_theta(arms: int, window: int, seed: int, rounds: int) -> dict[int, float]:
     """The distance of the fitted theta from the truth at the start of each episode."""
-    world, learner = paper(arms, window, rounds, seed), rs.CARCB()
+    world, learner = paper(arms, window, rounds, seed), rs.CARCB(**PAPERS)
     learner.start(world.task("congestion", rounds), np.random.default_rng(seed))
     world.reset(np.random.default_rng(seed), rounds)
     from routesim.rounds.kernels import Trace
 
     now, errors = 0, {}
     while now < rounds:
-        policy, fit = learner.epoch(now)
+        policy, fit, _ = learner.epoch(now)
         errors[now] = float(np.linalg.norm(learner.theta - world.theta))
         now += world.play_contextual(policy, fit, Trace.empty(rounds - now))
     return errors
@@ -183,7 +219,8 @@ def test_a_learner_that_does_not_plan_stays_above() -> None:
 @pytest.mark.parametrize(("arms", "window"), SETTINGS)
 @pytest.mark.parametrize("known", [True, False], ids=["known", "stochastic"])
 def test_average_regret_is_below_0_005_at_fifty_thousand_rounds(arms: int, window: int, known: bool) -> None:
-    runs = [rs.run(paper(arms, window, 50_000, seed, known=known), rs.CARCB(), 50_000, seed) for seed in range(10)]
+    worlds = [paper(arms, window, 50_000, seed, known=known) for seed in range(10)]
+    runs = [rs.run(world, rs.CARCB(**PAPERS), 50_000, seed) for seed, world in enumerate(worlds)]
     assert rs.regret_band(runs, at=[50_000]).upper[0] < 0.005
 
 
@@ -230,6 +267,8 @@ def test_a_started_learner_can_be_run_again() -> None:
         ({"ridge": math.nan}, "ridge"),
         ({"sample": 0}, "sample must be at least 1, got 0"),
         ({"planner": "karp"}, "got 'karp'"),
+        ({"growth": 1.0}, r"growth must be between 1.01 and 1000, got 1.0"),
+        ({"lookahead": -1}, "lookahead must be at least 0, got -1"),
     ],
 )
 def test_bad_parameters_are_named(options: dict[str, float], message: str) -> None:

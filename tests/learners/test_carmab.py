@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import routesim as rs
 from routesim.errors import InputError
-from routesim.learners.carmab import CARMAB
+from routesim.learners.carmab import CARMAB, mixture_radius
 from routesim.rounds.environment import Feedback
 from routesim.rounds.kernels import Trace
 
@@ -62,7 +62,7 @@ def test_the_confidence_set_is_clipped_to_the_range() -> None:
 
 def test_monotone_bounds_carry_over_to_larger_counts() -> None:
     world = bandit(arms=2, window=2, noise_std=0.0)
-    learners = [started(world, confidence=0.01, monotone=flag) for flag in (False, True)]
+    learners = [started(world, monotone=flag) for flag in (False, True)]
     for learner in learners:
         seen(learner, 0, 0, [0.3] * 50)
         seen(learner, 1, 0, [0.2] * 50)
@@ -80,7 +80,7 @@ def test_an_epoch_ends_when_a_pair_has_doubled() -> None:
     now = 0
     for _ in range(60):
         before = learner.tally.visits.copy()
-        policy, tally = learner.epoch(now)
+        policy, tally, _ = learner.epoch(now)
         now += world.play(policy.table, tally, Trace.empty(100_000))
         during = tally.visits - before
         grown = during >= np.maximum(1, before)
@@ -95,9 +95,9 @@ def test_an_epoch_ends_when_a_pair_has_doubled() -> None:
     "learner",
     [
         rs.CARMAB(),
-        rs.CARMAB(confidence=1),
-        rs.CARMAB(confidence=0.3, monotone=True),
+        rs.CARMAB(confidence=1, monotone=False),
         rs.CARMAB(planner="karp"),
+        rs.PosteriorSampling(),
         rs.Oracle(),
         rs.ShortestPath(),
     ],
@@ -121,16 +121,16 @@ def test_the_compiled_epoch_and_the_plain_loop_give_identical_numbers(
     assert fast.summary() == plain.summary()
 
 
-def coverage(confidence: float, noise_std: float, runs: int = 200) -> float:
+def coverage(noise_std: float, runs: int = 200, **parameters: float | None) -> float:
     """The share of runs whose confidence set held the true rewards at every plan."""
     good = 0
     for seed in range(runs):
-        world, learner = bandit(seed, noise_std=noise_std), CARMAB(confidence=confidence, delta=0.1)
+        world, learner = bandit(seed, noise_std=noise_std), CARMAB(**parameters)
         world.reset(np.random.default_rng(seed))
         learner.start(world.task(), np.random.default_rng(0))
         now, held = 0, True
         while now < 3_000:
-            policy, tally = learner.epoch(now)
+            policy, tally, _ = learner.epoch(now)
             lower, upper = learner.confidence_set(now)
             held = held and bool(((lower <= world.rewards) & (world.rewards <= upper)).all())
             now += world.play(policy.table, tally, Trace.empty(3_000 - now))
@@ -141,11 +141,41 @@ def coverage(confidence: float, noise_std: float, runs: int = 200) -> float:
 @pytest.mark.parametrize("noise_std", [math.sqrt(0.1), 0.5])
 def test_the_true_rewards_lie_in_the_confidence_set(noise_std: float) -> None:
     # 0.5 is the largest deviation that rewards inside [0, 1] can have, the case of the paper's Hoeffding bound.
-    assert coverage(confidence=1.0, noise_std=noise_std) >= 0.9
+    assert coverage(confidence=1.0, delta=0.1, noise_std=noise_std) >= 0.9
+
+
+@pytest.mark.parametrize("noise_std", [math.sqrt(0.1), 1.0])
+@pytest.mark.parametrize("delta", [0.1, 0.5])
+def test_the_radius_from_the_noise_covers_as_often_as_it_says(delta: float, noise_std: float) -> None:
+    assert coverage(delta=delta, noise_std=noise_std, runs=100) >= 1 - delta
 
 
 def test_a_radius_that_is_too_small_fails_to_cover() -> None:
     assert coverage(confidence=0.2, noise_std=0.5, runs=50) < 0.9
+
+
+def test_the_radius_from_the_noise_is_robbins_and_holds_at_all_times_at_once() -> None:
+    radius = mixture_radius(np.array([1.0, 3.0]), 0.1)
+    assert_allclose(radius, [math.sqrt(2 * math.log(2 / 0.01)), math.sqrt(4 * math.log(4 / 0.01)) / 3])
+    # Walks of 2,000 steps that ever leave it: 0.2 at most, and not so few that the radius is much too wide.
+    walks = np.random.default_rng(0).standard_normal((2_000, 2_000)).cumsum(axis=1)
+    steps = np.arange(1.0, 2_001.0)
+    ever = (np.abs(walks / steps) > mixture_radius(steps, 0.2)).any(axis=1).mean()
+    assert 0.05 < ever < 0.2
+
+
+def test_the_radius_of_a_road_is_that_of_its_noise() -> None:
+    world = rs.RoundEnvironment(rs.ActionSet([(0, 1), (2,)]), -np.ones((3, 3)) * [[50], [60], [70]], 2, [5, 6, 7])
+    learner = started(world, delta=0.1)
+    seen(learner, 2, 0, [-90.0] * 4)
+    lower, upper = learner.confidence_set(now=1_000)
+    radius = 7 * math.sqrt(5 * math.log(5 / (0.1 / 9) ** 2)) / 4
+    assert_allclose([lower[2, 0], upper[2, 0]], [-90 - radius, min(-70, -90 + radius)])
+
+
+def test_carmab_as_it_comes_is_good_after_ten_thousand_rounds() -> None:
+    regrets = [rs.run(bandit(seed), rs.CARMAB(), 10_000, seed).average_regret[-1] for seed in range(10)]
+    assert np.mean(regrets) < 0.02
 
 
 def test_regret_grows_clearly_slower_than_the_rounds() -> None:
@@ -163,7 +193,7 @@ def test_optimism_is_justified() -> None:
     learner.start(world.task(), np.random.default_rng(0))
     best, now = rs.plan(world.actions, world.rewards, world.window).value, 0
     for _ in range(80):
-        policy, tally = learner.epoch(now)
+        policy, tally, _ = learner.epoch(now)
         assert learner.plan is not None
         assert learner.plan.value >= best - 1e-9
         now += world.play(policy.table, tally, Trace.empty(100_000))

@@ -5,12 +5,12 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import numpy as np
 import pytest
-from worlds import arms, contexts, graph, pairs, players
+from worlds import WORLDS, arms, contexts, graph, pairs, players
 
 import routesim as rs
 from routesim import registry
 from routesim.errors import InputError, ScenarioError
-from routesim.learners.base import Traits
+from routesim.learners.base import CompiledLearner, Traits
 from routesim.scenario.choices import LearnerChoice, RouterChoice
 from routesim.scenario.files import parse_scenario
 from routesim.traffic.routers import as_router, in_traffic
@@ -33,6 +33,36 @@ def test_a_learner_plays_with_contexts_and_without_them_unless_it_needs_them(nam
             rs.run(arms(), learner, 10)
     else:
         assert rs.run(arms(), learner, 10).rounds == 10
+
+
+COMPILED = [
+    (world, learner)
+    for world in ("arms", "no window", "paths", "known contexts", "stochastic contexts")
+    for learner in [*players(needs_contexts=False), *(players(needs_contexts=True) if "contexts" in world else ())]
+    if isinstance(learner, CompiledLearner)
+] + [(world, rs.LinUCB(blind=True)) for world in ("known contexts", "stochastic contexts")]
+
+
+@pytest.mark.parametrize(("world", "learner"), COMPILED, ids=lambda part: part if isinstance(part, str) else repr(part))
+def test_rounds_played_in_one_call_give_the_numbers_of_single_steps(world: str, learner: rs.Learner) -> None:
+    fast, plain = (rs.run(WORLDS[world](), learner, 300, seed=3, compiled=flag) for flag in (True, False))
+    assert fast.actions.tolist() == plain.actions.tolist()
+    assert fast.expected_rewards.tolist() == plain.expected_rewards.tolist()
+    assert fast.rewards.tolist() == plain.rewards.tolist()
+    assert len(set(fast.actions.tolist())) > 1
+
+
+def test_the_learners_without_a_plan_are_compiled() -> None:
+    names = {type(learner).__name__ for _, learner in COMPILED}
+    assert names >= {"UCB1", "ThompsonSampling", "EpsilonGreedy", "RandomPath", "LinUCB", "LinearGreedy"}
+
+
+def test_a_subclass_that_chooses_otherwise_is_played_step_by_step() -> None:
+    class Stubborn(rs.UCB1):
+        def choose(self, observation: rs.Observation) -> int:  # noqa: ARG002 - whatever it sees
+            return 2
+
+    assert set(rs.run(arms(), Stubborn(), 50).actions.tolist()) == {2}
 
 
 @pytest.mark.parametrize("name", PLAIN)
@@ -77,6 +107,8 @@ def other_values(kind: Any, field: Any) -> list[Any]:
         return [value for value in get_args(hint) if value != field.default]
     if hint is bool:
         return [not field.default]
+    if hint == float | None:
+        return [0.25]
     assert hint in (int, float), f"say here what else {kind.__name__}.{field.name} can be"
     return [field.default + 3 if hint is int else field.default / 2 + 0.25]
 
@@ -98,7 +130,7 @@ def test_a_setting_is_kept_in_traffic_or_refused_by_name(name: str, setting: str
             as_router(learner)
         return
     own = [kind for kind in registry.routers().values() if RouterTraits.of(kind).stands_for is KINDS[name]]
-    if own and not hasattr(own[0], setting):
+    if own and setting not in {one.name for one in dataclasses.fields(own[0])}:
         refusal = f"{name}'s {setting} = {value!r} has no meaning in traffic.*leave {setting} out"
         with pytest.raises(InputError, match=refusal):
             as_router(learner)
@@ -117,15 +149,14 @@ def test_the_defaults_of_a_learner_always_have_a_counterpart_or_none_has(name: s
 
 
 def test_the_counterparts_in_traffic() -> None:
-    carmab = as_router(rs.CARMAB(confidence=3, delta=0.2, monotone=True))
-    assert carmab == rs.CARMABRouter(confidence=3, delta=0.2)
-    assert as_router(rs.CARMAB()) == rs.CARMABRouter(confidence=10.0)
+    assert as_router(rs.CARMAB(confidence=3, delta=0.2)) == rs.CARMABRouter(confidence=3, delta=0.2)
+    assert as_router(rs.CARMAB()) == rs.CARMABRouter()
     assert as_router(rs.CARCB(ridge=5)) == rs.CARCBRouter(ridge=5)
     assert as_router(rs.ShortestPath()) == rs.FreeFlowRouter()
     assert as_router(rs.GreedyCongestion()) == rs.GreedyRouter()
     assert as_router(rs.EpsilonGreedy(0.3)) == rs.PairLearnersRouter(rs.EpsilonGreedy(0.3))
     for learner, said in {
-        rs.CARMAB: {"planner": "exact"},
+        rs.CARMAB: {"planner": "exact", "monotone": False},
         rs.CARCB: {"planner": "edgewise", "skip_first": True, "sample": 7},
     }.items():
         for setting, value in said.items():

@@ -8,6 +8,7 @@ from numpy.testing import assert_allclose
 
 import routesim as rs
 from routesim.errors import InputError
+from routesim.learners.linear_model import theta_of_round
 from routesim.travellers.contexts import unit_vectors
 
 ALL = [rs.LinUCB(), rs.LinUCB(blind=True), rs.LinearThompsonSampling(), rs.LinearGreedy()]
@@ -50,7 +51,7 @@ def test_thompson_sampling_draws_theta_from_its_posterior() -> None:
     learner.start(place.task("congestion"), np.random.default_rng(1))
     for _ in range(50):
         learner.update(place.step(learner.choose(place.observe())))
-    draws = np.array([learner._scores(np.eye(3)) for _ in range(20_000)])
+    draws = np.array([theta_of_round(learner._believed, learner._rng) for _ in range(20_000)])
     assert_allclose(draws.mean(axis=0), learner.theta, atol=0.003)
     assert_allclose(np.cov(draws.T), 0.2**2 * learner._inverse, atol=3e-4)
 

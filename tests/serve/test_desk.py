@@ -184,7 +184,7 @@ def test_travellers_are_served_by_their_class() -> None:
 
 
 def test_the_first_learner_that_is_not_informed_is_served() -> None:
-    assert helsinki().learner_label == "CARMAB(confidence=1.0)"
+    assert helsinki().learner_label == "CARMAB"
     assert helsinki("UCB1").learner_label == "UCB1"
     with pytest.raises(rs.RoutesimError, match="no learner 'Oracle' to serve; it has CARMAB"):
         load_served("helsinki", "Oracle")

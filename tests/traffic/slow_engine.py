@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from routesim.roads.network import RoadNetwork
 from routesim.traffic.engines.base import Engine, Happened, Setting, Stop
 from routesim.traffic.engines.records import BIN_STARTS
-from routesim.traffic.protocol import GREEDY, Departures, Driven, Lessons, Routes
+from routesim.traffic.protocol import BELIEVED, GREEDY, Departures, Driven, Lessons, Routes
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,8 @@ class SlowEngine:
         self.queue = [(float(time), vehicle, vehicle) for vehicle, time in enumerate(setting.departure_s)]
         self.serial = n
         self.routes: list[list[int] | None] = [None] * n
-        self.greedy = np.zeros(n, dtype=np.bool_)
+        self.greedy, self.by_count = np.zeros(n, dtype=np.bool_), np.zeros(n, dtype=np.bool_)
+        self.believed: NDArray[np.float64] | None = None
         self.entered: list[list[tuple[int, float, int]]] = [[] for _ in range(n)]  # edge, time, count
         self.entries: list[list[float]] = [[] for _ in range(n_edges)]
         self.arrival_s = np.full(n, np.nan)
@@ -50,8 +51,10 @@ class SlowEngine:
         self.lessons = Lessons(BIN_STARTS, np.zeros(shape, dtype=np.int64), np.zeros(shape), np.zeros(shape))
 
     def take(self, departures: Departures, routes: Routes) -> None:
+        self.believed = routes.believed if routes.believed is not None else self.believed
         for vehicle, which in zip(departures.vehicles.tolist(), routes.which.tolist(), strict=True):
-            self.greedy[vehicle] = which == GREEDY
+            self.greedy[vehicle] = which in (GREEDY, BELIEVED)
+            self.by_count[vehicle] = which == BELIEVED
             path = routes.edges[routes.indptr[which] : routes.indptr[which + 1]].tolist() if which >= 0 else None
             self.routes[vehicle] = path
 
@@ -89,6 +92,9 @@ class SlowEngine:
 
     def _quickest(self, vehicle: int, now: float, usable: NDArray[np.bool_] | None = None) -> list[int]:
         times = self.time_at(self.counts(now))
+        if self.by_count[vehicle]:
+            rows = zip(self.counts(now), self.believed, strict=True)
+            times = np.array([np.interp(count, BIN_STARTS, row) for count, row in rows])
         if usable is not None:
             times = np.where(usable, times, np.inf)
         done = self.entered[vehicle]

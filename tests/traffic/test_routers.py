@@ -118,7 +118,7 @@ def test_the_lessons_are_the_sums_of_what_was_driven_whatever_the_order() -> Non
             super().start(task, rng)
             self.lessons: Lessons = task.lessons
 
-    pupil = Pupil(interval_s=120.0)
+    pupil = Pupil(confidence=1.0, interval_s=120.0, plan_s=120.0)
     traffic = rs.TrafficSimulator(network, demand, 100, noise=0.3).run(pupil, seed=3)
     assert pupil.plans == 15
     assert pupil.lessons.visits.sum(axis=1).tolist() == traffic.edge_counts.sum(axis=0).tolist()

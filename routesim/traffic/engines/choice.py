@@ -15,10 +15,12 @@ from routesim.roads.network import RoadNetwork
 from routesim.roads.shortest import Workspace
 from routesim.traffic.engines.compiled import NO_WAY, OVER, PATHS, WANTED
 from routesim.traffic.engines.fleet import ENTERED, LENGTH, START, Fleet
-from routesim.traffic.protocol import WEIGHED, Routes
+from routesim.traffic.engines.records import BIN_OF, BIN_STARTS
+from routesim.traffic.protocol import BELIEVED, WEIGHED, Routes
 from routesim.traffic.reach import times_to_go
 
 MOST_STEERING = 32_000_000  # nodes x destinations up to which bounds on the time to go are kept to steer searches
+BY_SECONDS, BY_COUNT = -1, -2  # instead of a kind of traveller: the search goes by seconds, or by what is believed
 NO_ROOM = -1  # instead of the length of a path: the pool of paths is too small to write one down
 
 
@@ -47,11 +49,15 @@ class Beliefs(NamedTuple):
     weights: Floats  # what a router believes of the rates, which WEIGHED goes by
     least_weight: Floats  # of all edges, for each kind
     charge: Floats  # what WEIGHED adds to the cost of each edge
+    by_count: Floats  # what BELIEVED goes by, at `starts`
+    starts: Floats
+    bin_of: NDArray[np.int16]
 
     @classmethod
     def build(cls, n_edges: int) -> Self:
         """Return those of a router that gave none."""
-        return cls(np.zeros(n_edges), np.empty((0, 0)), np.empty(0), np.empty(0))
+        kept = np.empty((0, 0)), BIN_STARTS.astype(np.float64), BIN_OF.copy()
+        return cls(np.zeros(n_edges), np.empty((0, 0)), np.empty(0), np.empty(0), *kept)
 
     def given(self, routes: Routes) -> Self:
         """Return them with what came with these routes; a route by weights where none were ever given is refused."""
@@ -61,6 +67,12 @@ class Beliefs(NamedTuple):
         if routes.weights is not None:
             per_second, charges = (np.array(values, dtype=np.float64, order="C") for values in routes.weights)
             beliefs = beliefs._replace(weights=per_second, least_weight=per_second.min(axis=1), charge=charges)
+        if routes.believed is not None:
+            if routes.believed.shape[1] != len(self.starts):
+                raise RouteError(f"what is believed needs {len(self.starts)} bins, got {routes.believed.shape[1]}")
+            beliefs = beliefs._replace(by_count=np.array(routes.believed, dtype=np.float64, order="C"))
+        if not len(beliefs.by_count) and (routes.which == BELIEVED).any():
+            raise RouteError("the router wants vehicles BELIEVED and gave no costs; give Routes(believed=...)")
         if not len(beliefs.weights) and (routes.which == WEIGHED).any():
             raise RouteError("the router wants vehicles WEIGHED and gave no weights; give Routes(weights=...)")
         return beliefs
@@ -68,8 +80,10 @@ class Beliefs(NamedTuple):
 
 @lean_kernel
 def kind_of(fleet: Fleet, vehicle: int) -> int:
-    """Return the kind of traveller whose costs the search goes by, -1 where it goes by seconds and tolls."""
-    return int(fleet.kind[vehicle]) if fleet.choice[vehicle] == WEIGHED else -1
+    """Return the kind of traveller whose costs the search goes by, or what it goes by instead."""
+    if fleet.choice[vehicle] == BELIEVED:
+        return BY_COUNT
+    return int(fleet.kind[vehicle]) if fleet.choice[vehicle] == WEIGHED else BY_SECONDS
 
 
 @lean_kernel
@@ -78,6 +92,17 @@ def price_of(beliefs: Beliefs, kind: int, edge: int, seconds: float) -> float:
     if kind >= 0:
         return float(seconds * beliefs.weights[kind, edge] + beliefs.charge[edge])
     return float(seconds + beliefs.toll[edge])
+
+
+@lean_kernel
+def believed_at(beliefs: Beliefs, edge: int, count: int) -> float:
+    """Return what an edge is believed to cost at a count."""
+    starts, row = beliefs.starts, beliefs.by_count[edge]
+    low = int(beliefs.bin_of[min(count, len(beliefs.bin_of) - 1)])
+    if low + 1 >= len(row):
+        return float(row[low])
+    part = (count - starts[low]) / (starts[low + 1] - starts[low])
+    return float(row[low] + part * (row[low + 1] - row[low]))
 
 
 @lean_part

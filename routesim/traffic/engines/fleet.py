@@ -28,7 +28,7 @@ class Fleet(NamedTuple):
     entered_s: Floats
     goal: Ints32  # node
     goal_row: Ints32  # the goal's number among all goals
-    choice: NDArray[np.int8]  # ASK, GREEDY or WEIGHED while the path is undecided
+    choice: NDArray[np.int8]  # ASK, GREEDY, WEIGHED or BELIEVED while the path is undecided
     reroutes: NDArray[np.bool_]
     chosen_s: Floats
     kind: Ints32  # of traveller; empty where travellers do not differ

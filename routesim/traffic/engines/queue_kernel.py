@@ -16,7 +16,7 @@ import numpy as np
 from routesim.kernels import inlined_kernel, lean_kernel, prefetch
 from routesim.roads.shortest import priced_by
 from routesim.traffic.engines.agenda import cancel, schedule
-from routesim.traffic.engines.choice import kind_of, look, price_of, settle
+from routesim.traffic.engines.choice import BY_COUNT, believed_at, kind_of, look, price_of, settle
 from routesim.traffic.engines.compiled import (
     DEPARTED,
     EVENTS,
@@ -108,6 +108,8 @@ def _cost_now(present: QueuePresent, edge: int) -> float:
         return np.inf
     outside = present.who[present.who.shape[0] - roads.numbers.shape[0] + edge, SIZE]
     vehicles = roads.numbers[edge, IN] - roads.numbers[edge, OUT] + outside
+    if present.kind == BY_COUNT:
+        return believed_at(present.beliefs, edge, vehicles)
     return price_of(present.beliefs, present.kind, edge, seconds_now(roads, edge, vehicles, present.now))
 
 

@@ -14,6 +14,7 @@ from routesim.traffic.protocol import Driven, Feedback, Lessons
 BIN, TOUCHED, ROWS = range(3)
 # Counts are put into bins, eight for each doubling: [0], [1], … [11], [12], [13, 14], … and one from 2 ** 16 on.
 BIN_STARTS = np.concatenate(([0], np.unique(np.round(2.0 ** (np.arange(129) / 8)).astype(np.int64))))
+BIN_OF = (np.searchsorted(BIN_STARTS, np.arange(BIN_STARTS[-1] + 1), side="right") - 1).astype(np.int16)
 _LOG_ROOM = 1 << 16
 
 
@@ -151,7 +152,7 @@ class Teaching(NamedTuple):
         """Return room for what a router with this `feedback` wants to be shown, of so many vehicles that may queue."""
         shape = (n_edges if feedback == "lessons" else 0, len(BIN_STARTS))
         return cls(
-            (np.searchsorted(BIN_STARTS, np.arange(BIN_STARTS[-1] + 1), side="right") - 1).astype(np.int16),
+            BIN_OF.copy(),
             np.zeros(shape, dtype=np.int64),
             np.zeros(shape),
             np.zeros(shape),

@@ -23,7 +23,7 @@ from routesim.traffic.engines.fleet import ENTERED, LENGTH, START, Fleet
 from routesim.traffic.engines.queue import Queue
 from routesim.traffic.engines.records import EdgeLoads, Occupancy, Teaching
 from routesim.traffic.engines.sumo_process import SumoProcess, check_installed, net_of
-from routesim.traffic.protocol import ASK, WEIGHED
+from routesim.traffic.protocol import ASK, BELIEVED, WEIGHED
 from routesim.traffic.reach import no_way
 
 LATEST_DEPARTURE_S = 1e6  # SUMO drives second by second, empty ones too
@@ -242,6 +242,9 @@ class SumoEngine(CompiledEngine):
 
     def _costs(self, vehicle: int) -> Floats:
         beliefs, fleet, seconds = self._world.beliefs, self._world.fleet, self.present_s()
+        if fleet.choice[vehicle] == BELIEVED:
+            core.believe(beliefs, self._world.on, seconds)
+            return seconds
         if fleet.choice[vehicle] == WEIGHED:
             return np.asarray(seconds * beliefs.weights[fleet.kind[vehicle]] + beliefs.charge)
         return np.asarray(seconds + beliefs.toll)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from routesim.arrays import Floats, Ints, Ints32
 from routesim.kernels import lean_kernel
-from routesim.traffic.engines.choice import Beliefs, Search
+from routesim.traffic.engines.choice import Beliefs, Search, believed_at
 from routesim.traffic.engines.compiled import DEPARTED, EVENTS, LESSON, PATHS, TIME
 from routesim.traffic.engines.fleet import COUNT, ENTERED, LENGTH, START, Fleet
 from routesim.traffic.engines.records import (
@@ -132,3 +132,10 @@ def follow(until_s: float, world: SumoWorld) -> int:  # noqa: ARG001 - SUMO has 
             _move(world, vehicle, second, entered, place < 0)
         clock[NEXT] += 1
     return TIME
+
+
+@lean_kernel
+def believe(beliefs: Beliefs, counts: Ints32, costs: Floats) -> None:
+    """Fill in what every edge is believed to cost with so many vehicles on it."""
+    for edge in range(len(counts)):
+        costs[edge] = believed_at(beliefs, edge, counts[edge])

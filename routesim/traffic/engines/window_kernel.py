@@ -18,7 +18,7 @@ from routesim.arrays import Bools, Floats, Ints
 from routesim.kernels import lean_kernel, prefetch
 from routesim.roads.graph import Graph
 from routesim.roads.shortest import priced_by
-from routesim.traffic.engines.choice import Beliefs, Search, kind_of, look, price_of, settle
+from routesim.traffic.engines.choice import BY_COUNT, Beliefs, Search, believed_at, kind_of, look, price_of, settle
 from routesim.traffic.engines.compiled import (
     DEPARTED,
     EVENTS,
@@ -77,8 +77,9 @@ class Roads(NamedTuple):
 class Present(NamedTuple):
     """What edges cost at the counts of a moment, for `search` of `routesim.roads.shortest`.
 
-    Costs are seconds and tolls where `kind` is -1, and else what the router believes seconds to cost travellers of
-    this kind. Where the table of travel times is too short an edge counts as closed, and `wanted` is its count.
+    Costs are seconds and tolls where `kind` is BY_SECONDS, what the router believes at the count where it is BY_COUNT,
+    and else what it believes seconds to cost travellers of this kind. Where the table of travel times is too short an
+    edge counts as closed, and `wanted` is its count.
     """
 
     roads: Roads
@@ -140,6 +141,8 @@ def _cost_now(present: Present, edge: int) -> float:
     if present.open_only and len(roads.closed) > 0 and roads.closed[edge]:
         return np.inf
     count = count_on(present.windows, edge, present.since)
+    if present.kind == BY_COUNT:
+        return believed_at(present.beliefs, edge, count)
     seconds = _time_at(roads, edge, count)
     if np.isnan(seconds):
         present.wanted[0] = max(present.wanted[0], _reach(roads, edge, count))

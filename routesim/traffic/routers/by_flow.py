@@ -9,6 +9,7 @@ import numpy as np
 from routesim.arrays import Floats, Ints
 from routesim.assignment.prices import Prices
 from routesim.kernels import kernel
+from routesim.planning.hull import hull_corners
 from routesim.traffic.protocol import TrafficTask
 
 _RISE = 0.01  # the least share by which a larger count stands for a larger flow, so that a full road has a steep price
@@ -63,3 +64,24 @@ def read_at(grid: Floats, flows: Floats, values: Floats) -> Floats:
     for edge in range(len(values)):
         out[edge] = np.interp(grid, flows[edge], values[edge])
     return out
+
+
+@kernel
+def convex_slopes(flows: Floats, totals: Floats, last: Ints, least: Floats) -> Floats:
+    """Return, for each edge and step between flows, the slope of the greatest convex function below the totals.
+
+    Only the flows up to `last` count, and no slope is below `least`; later steps have the slope of the last one.
+    There is one row of flows for all edges, or one each.
+    """
+    slopes = np.empty((len(totals), flows.shape[1] - 1))
+    corners = np.empty(flows.shape[1], dtype=np.int64)
+    for edge in range(len(totals)):
+        mine = flows[edge if len(flows) > 1 else 0]
+        size = hull_corners(mine, -totals[edge, : last[edge] + 1], corners)
+        slope = least[edge]
+        for piece in range(1, size):
+            one, two = corners[piece - 1], corners[piece]
+            slope = max(slope, (totals[edge, two] - totals[edge, one]) / (mine[two] - mine[one]))
+            slopes[edge, one:two] = slope
+        slopes[edge, last[edge] :] = slope
+    return slopes

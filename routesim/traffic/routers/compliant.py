@@ -77,7 +77,7 @@ class CompliantRouter:
         follows = self._who_follows(departures.vehicles)
         which = np.empty(len(follows), dtype=np.int64)
         indptr, edges, tolls = np.zeros(1, dtype=np.int64), np.empty(0, dtype=np.int32), None
-        weights = None
+        weights = believed = None
         for router, mine in zip(self._routers, (follows, ~follows), strict=True):
             if not mine.any():
                 continue
@@ -87,7 +87,8 @@ class CompliantRouter:
             edges = np.concatenate((edges, part.edges))
             tolls = part.tolls if part.tolls is not None else tolls
             weights = part.weights if part.weights is not None else weights
-        return Routes(indptr, edges, which, tolls, weights)
+            believed = part.believed if part.believed is not None else believed
+        return Routes(indptr, edges, which, tolls, weights, believed)
 
     def _who_follows(self, vehicles: Ints) -> Bools:
         """Draw who follows; whoever is asked about again, as when roads are closed, stays what he is."""

@@ -21,7 +21,7 @@ class Dealer:
 
     def use(self, shares: PathShares) -> None:
         """Deal these shares from now on, with nothing dealt yet."""
-        self._shares = shares
+        self.shares = shares
         self._dealt = np.zeros(len(shares.shares))
         self._seen = np.zeros(len(shares.first) - 1)
 
@@ -35,7 +35,7 @@ class Dealer:
                 f"vehicle {departures.vehicles[unknown[0]]} goes between nodes for which nothing was planned; "
                 "plan with the demand that is simulated"
             )
-        shares = self._shares
+        shares = self.shares
         which = _deal(self._order[place], shares.first, shares.shares, self._dealt, self._seen)
         return Routes(shares.indptr, shares.edges, which)
 
