@@ -37,9 +37,9 @@ ORDINARY_VPH: Mapping[str, float] = {
     "cologne": 1_880.0,
     "coquimbo": 28_400.0,
     "gothenburg": 18_400.0,
-    "helsinki": 3_550.0,
-    "ingolstadt": 5_090.0,
-    "monaco": 3_430.0,
+    "helsinki": 3_390.0,
+    "ingolstadt": 5_150.0,
+    "monaco": 3_480.0,
     "nauru": 3_350.0,
 }
 MOST_SCALE = 1000.0

@@ -110,7 +110,7 @@ def other_values(kind: Any, field: Any) -> list[Any]:
     if hint == float | None:
         return [0.25]
     assert hint in (int, float), f"say here what else {kind.__name__}.{field.name} can be"
-    return [field.default + 3 if hint is int else field.default / 2 + 0.25]
+    return [field.default + 3 if hint is int else 2 * field.default if field.default > 1 else field.default / 2 + 0.25]
 
 
 SETTINGS = [

@@ -48,7 +48,7 @@ def test_overrides_replace_only_what_is_given() -> None:
         (
             "confidence = 1.0",
             "confidense = 1.0",
-            "no parameter 'confidense' .did you mean 'confidence'.*it has confidence, delta",
+            "no parameter 'confidense' .did you mean 'confidence'.*it has .*confidence, delta",
         ),
         ("confidence = 1.0", "confidence = -1.0", r"confidence must be between 1e-09 and 1e\+09, got -1.0$"),
         ("seed = 0", "seed = ", "Invalid value"),

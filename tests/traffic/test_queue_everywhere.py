@@ -186,7 +186,7 @@ def test_options_of_another_physics_are_refused() -> None:
         rs.TrafficSimulator(network, demand, 300, rs.congestion.Linear(0.5), physics="queue")
     with pytest.raises(InputError, match="the physics 'plain-queue' has no option overtaking; leave it out"):
         rs.TrafficSimulator(network, demand, physics="plain-queue", overtaking=True)
-    with pytest.raises(InputError, match="physics is one of 'window', 'queue', 'plain-queue' or"):
+    with pytest.raises(InputError, match="physics is one of 'window', 'queue', 'plain-queue', 'sumo', 'sumo-micro' or"):
         rs.TrafficSimulator(network, demand, physics="queues")
 
 
@@ -199,7 +199,7 @@ seed = 1
 {options}
 file = "roads.graphml"
 [traffic.demand]
-pairs = [{{ from = "a", to = "c", vehicles = 1200.0 }}]
+pairs = [{{ origin = "a", destination = "c", vehicles = 1200.0 }}]
 [[learners]]
 name = "FreeFlowRouter"
 [[learners]]
@@ -272,7 +272,7 @@ edges = [
   {{ from = "a", to = "c", free_flow_s = 90.0, capacity_vph = 1800.0, length_m = 1500.0 }},
 ]
 [traffic.demand]
-pairs = [{{ from = "a", to = "c", vehicles = 1200.0 }}]
+pairs = [{{ origin = "a", destination = "c", vehicles = 1200.0 }}]
 [traffic.travellers]
 classes = {{ hurried = 1.0, calm = 1.0 }}
 costs = {{ time = 1.0, "time*hurried" = 0.5 }}

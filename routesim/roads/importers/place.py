@@ -157,7 +157,7 @@ class _Asking(NamedTuple):
 
 def _ask_restrictions(graph: nx.MultiDiGraph) -> Restrictions:
     """Ask Overpass for the restriction relations with members in the box around a graph."""
-    import requests  # osmnx brings it along
+    import requests
     from osmnx import settings
 
     places = np.array([(data["y"], data["x"]) for _, data in graph.nodes(data=True)], dtype=np.float64)

@@ -70,7 +70,7 @@ class PairLearnersRouter:
             task, learner = self._learners[pair]
             now = self._rounds.get(pair, 0)
             self._rounds[pair] = now + 1
-            action = index(learner.choose(environment.Observation(now, (), counts[task.actions.edges])))  # type: ignore[arg-type]  # a listed action is a number
+            action = index(learner.choose(environment.Observation(now, (), np.minimum(counts[task.actions.edges], task.window))))  # type: ignore[arg-type]  # a listed action is a number
             self._driving[vehicle] = (pair, action, [], [])
             paths.append(task.actions.listed_paths[action])
         return Routes.of(paths, np.arange(len(paths)))
@@ -94,7 +94,7 @@ class PairLearnersRouter:
             counts.append(count)
             if len(rewards) == len(path):
                 positions = task.actions.positions(action)
-                met, paid = np.array(counts, dtype=np.int32), np.array(rewards)
+                met, paid = np.minimum(np.array(counts, dtype=np.int32), task.window), np.array(rewards)
                 learner.update(environment.Feedback(action, float(paid.sum()), positions, met, paid))
                 del self._driving[vehicle]
 

@@ -159,10 +159,15 @@ def test_order_and_labels_of_whole_numbers_and_the_largest_component(tmp_path: P
     assert net.ids == ("-1", "3", "12", "20")
     assert net.network.labels == (7, 5, 9, 11)
     assert net.connections.tolist() == [[2, 0], [2, 1], [3, 1]]
-    part = read_sumo(written(tmp_path, text), largest_component=True)
+    # Without a way to turn round at its ends a street there and back is no component.
+    with pytest.raises(NetworkError, match=r"cross\.net\.xml: no road leads from any junction to another and back"):
+        read_sumo(written(tmp_path, text), largest_component=True)
+    turns = '<connection from="{}" to="{}" fromLane="0" toLane="0" dir="t" state="M"/>'
+    both = turns.format("20", "-1") + turns.format("-1", "20")
+    part = read_sumo(written(tmp_path, text.replace("</net>", both + "</net>")), largest_component=True)
     assert (part.ids, part.network.labels) == (("-1", "20"), (5, 11))
-    assert part.connections.tolist() == []
-    assert part.missing_connections().tolist() == [[0, 1], [1, 0]]
+    assert part.connections.tolist() == [[0, 1], [1, 0]]
+    assert part.missing_connections().tolist() == []
     one_way = re.sub(r'from="11" to="5"', 'from="5" to="11"', text).replace('from="20" to="3"', 'from="12" to="3"')
     with pytest.raises(NetworkError, match=r"cross\.net\.xml: no road leads from any junction to another and back"):
         read_sumo(written(tmp_path, one_way), largest_component=True)
