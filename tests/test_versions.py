@@ -14,7 +14,8 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-EXTRAS = ("cluster", "gym", "serve", "sumo")  # what users install; the other extras are for those who work on the project
+# What users install; the other extras are for those who work on the project.
+EXTRAS = ("cluster", "gym", "serve", "sumo")
 # Tests that ask something of every package: numbers, roads in every format, pages, storage, runs in processes.
 ASKED = (
     "tests/test_stored_numbers.py",

