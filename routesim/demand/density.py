@@ -103,10 +103,11 @@ def _mean_trip_km(network: RoadNetwork, demand: "Demand", length_km: Floats) -> 
 
 
 def _along_tree(network: RoadNetwork, parents: Ints32, length_km: Floats) -> Floats:
-    """Return the length of the way to every node of a tree, by jumps towards its root that double each time."""
-    node = np.arange(network.n_nodes)
-    ahead = np.where(parents >= 0, network.tails[parents], node)
-    away_km = np.where(parents >= 0, length_km[parents], 0.0)
+    """Return the length of the way to every place of a tree, by jumps towards its root that double each time."""
+    graph, place = network.graph, np.arange(network.graph.n_places)
+    edges = graph.roads[parents] if len(graph.roads) else parents
+    ahead = np.where(parents >= 0, graph.tails[parents], place)
+    away_km = np.where(parents >= 0, length_km[edges], 0.0)
     while not np.array_equal(ahead, ahead[ahead]):
         away_km, ahead = away_km + away_km[ahead], ahead[ahead]
     return np.asarray(away_km, dtype=np.float64)
