@@ -120,7 +120,7 @@ class DetourSolver:
 
 @kernel
 def _equalise(prices: LinkPrices, state: State, first: Ints, columns: Columns, enough: float, most_rounds: int) -> None:
-    """Move vehicles within each pair from dearer paths to the cheapest, until there is little left to save."""
+    """Move vehicles within each pair from paths that cost more to the cheapest, until there is little left to save."""
     cost, total, roads, indptr = state.cost, state.total, columns.roads, columns.indptr
     mark, stamp = np.zeros(len(total), dtype=np.int64), 0
     down, up = np.empty(len(total), dtype=np.int32), np.empty(len(total), dtype=np.int32)
@@ -142,21 +142,21 @@ def _equalise(prices: LinkPrices, state: State, first: Ints, columns: Columns, e
                 for road in roads[indptr[best] : indptr[best + 1]]:
                     mark[road] = stamp
                 n_down = n_up = 0
-                dearer = 0.0
+                excess = 0.0
                 for road in roads[indptr[path] : indptr[path + 1]]:
                     if mark[road] != stamp:
                         down[n_down] = road
                         n_down += 1
-                        dearer += cost[road]
+                        excess += cost[road]
                     mark[road] = stamp + 1
                 for road in roads[indptr[best] : indptr[best + 1]]:
                     if mark[road] == stamp:
                         up[n_up] = road
                         n_up += 1
-                        dearer -= cost[road]
-                if dearer <= 0.0:
+                        excess -= cost[road]
+                if excess <= 0.0:
                     continue
-                saved += dearer * columns.flow[path]
+                saved += excess * columns.flow[path]
                 step = balance(prices, total, cost, state.slope, down[:n_down], up[:n_up], columns.flow[path])
                 columns.flow[path] -= step
                 columns.flow[best] += step

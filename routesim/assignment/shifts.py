@@ -82,7 +82,7 @@ class State(NamedTuple):
 def price_difference(
     prices: LinkPrices, total: Floats, cost: Floats, slope: Floats, down: Ints32, up: Ints32, step: float
 ) -> tuple[float, float]:
-    """Price both ways as if `step` vehicles had moved; return how much dearer the first still is, and the slope."""
+    """Price both ways as if `step` vehicles had moved; return how much more the first still costs, and the slope."""
     difference = curve = 0.0
     for road in down:
         price, rise = link_price(prices, road, max(0.0, total[road] - step))
@@ -105,21 +105,21 @@ def balance(
 
     Leaves the prices of the roads as they are after the move; the flows are for the caller to change.
     """
-    dearer = paid = curve = 0.0
+    excess = paid = curve = 0.0
     for road in down:
-        dearer += cost[road]
+        excess += cost[road]
         paid += cost[road]
         curve += slope[road]
     for road in up:
-        dearer -= cost[road]
+        excess -= cost[road]
         curve += slope[road]
-    if dearer <= _ROUNDING * paid or room <= 0.0:
+    if excess <= _ROUNDING * paid or room <= 0.0:
         return 0.0
     least, most = 0.0, room
-    step = min(room, dearer / curve) if curve > 0.0 else room
+    step = min(room, excess / curve) if curve > 0.0 else room
     for _ in range(_TRIES):
         left, curve = price_difference(prices, total, cost, slope, down, up, step)
-        if (step == room and left >= 0.0) or abs(left) <= _GOOD_STEP * dearer:
+        if (step == room and left >= 0.0) or abs(left) <= _GOOD_STEP * excess:
             break
         if left > 0.0:
             least = step
@@ -156,12 +156,12 @@ def shift(ways: Ways, prices: LinkPrices, flows: Floats, state: State, down: Int
     from_roads, to_roads = down, up
     if ways.n_roads < len(ways.roads):
         from_roads, to_roads = _roads_apart(ways, down, up)
-    dearer = 0.0
+    excess = 0.0
     for road in from_roads:
-        dearer += cost[road]
+        excess += cost[road]
     for road in to_roads:
-        dearer -= cost[road]
-    if dearer <= 0.0:
+        excess -= cost[road]
+    if excess <= 0.0:
         return 0.0
     room = np.inf
     for link in down:
@@ -176,7 +176,7 @@ def shift(ways: Ways, prices: LinkPrices, flows: Floats, state: State, down: Int
             total[road] = max(0.0, total[road] - step)
         for road in to_roads:
             total[road] += step
-    return step * dearer
+    return step * excess
 
 
 @kernel
